@@ -1,0 +1,203 @@
+//! The one place where components are built and put together.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use mediakeep_keys::Ring;
+use mediakeep_storage::index::sled::{SledIndex, SledOptions};
+use mediakeep_storage::retention::Terms;
+use mediakeep_storage::{AssetIndex, BlobKey, BlobStore, StorageError, TenantId, Timestamp};
+use tokio::sync::Semaphore;
+use url::Url;
+
+use crate::access::Access;
+use crate::assets::cache::RowCache;
+use crate::clock::Clock;
+use crate::config::{ConfigError, Settings};
+use crate::telemetry::{Metrics, RequestIds};
+
+/// Everything that a request needs.
+#[derive(Debug)]
+pub struct App {
+    /// What was set.
+    pub settings: Settings,
+    /// What time it is.
+    pub clock: Clock,
+    /// What is known.
+    pub index: Arc<dyn AssetIndex>,
+    /// The bytes.
+    pub blobs: BlobStore,
+    /// Rows that were asked for a moment ago.
+    pub rows: RowCache,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Names requests.
+    pub request_ids: RequestIds,
+    /// Bounds how many look at bytes at a time.
+    pub inspections: Arc<Semaphore>,
+    /// What every URL begins with, without a slash at the end.
+    pub base_url: String,
+    live: RwLock<Arc<Live>>,
+    uploads: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
+}
+
+/// What may be read again while the service runs.
+#[derive(Debug)]
+pub struct Live {
+    /// The key ring.
+    pub ring: Ring,
+    /// Who may call.
+    pub access: Access,
+    /// The settings as they were read last: of these, those of single tenants count.
+    pub settings: Settings,
+}
+
+/// Why the parts cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings, or a file that they name.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A store.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Memory for the index's pages. The rows that are asked for again and again have a cache of their own.
+const INDEX_CACHE: u64 = 32 << 20;
+
+impl App {
+    /// Opens the stores and reads the ring. A server with an index and a store that are both empty makes its first ring.
+    pub fn open(settings: Settings, clock: Clock, base_url: String) -> Result<Self, StartError> {
+        let blobs = open_blobs(&settings)?;
+        let index = open_index(&settings)?;
+        let access = Access::from_settings(&settings)?;
+        let ring = load_ring(&settings)?;
+        let permits = std::thread::available_parallelism().map_or(2, usize::from);
+        Ok(Self {
+            live: RwLock::new(Arc::new(Live { ring, access, settings: settings.clone() })),
+            index,
+            blobs,
+            rows: RowCache::new(),
+            metrics: Metrics::new(),
+            request_ids: RequestIds::new(BlobKey::generate().to_string()[..12].to_owned()),
+            inspections: Arc::new(Semaphore::new(permits)),
+            uploads: Mutex::default(),
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            settings,
+            clock,
+        })
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Ring, callers and tenants as they are now.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads ring, callers and tenants anew. If anything is wrong with them, the old ones stay.
+    pub fn reload(&self, settings: Settings) -> Result<(), ConfigError> {
+        let live = Live { ring: load_ring(&settings)?, access: Access::from_settings(&settings)?, settings };
+        *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
+        Ok(())
+    }
+
+    /// How long this tenant's things are kept.
+    pub fn terms(&self, tenant: &TenantId) -> Terms {
+        let live = self.live();
+        let own = live.settings.tenant(tenant.as_str()).and_then(|tenant| tenant.default_run_log);
+        terms(&self.settings, own.unwrap_or(self.settings.retention.default_run_log))
+    }
+
+    /// Up to how many bytes an envelope of this tenant may carry the bytes themselves.
+    pub fn inline_cap(&self, tenant: &TenantId) -> u64 {
+        let live = self.live();
+        let own = live.settings.tenant(tenant.as_str()).and_then(|tenant| tenant.max_inline_media_bytes);
+        own.unwrap_or(self.settings.limits.max_inline_media_bytes).0
+    }
+
+    /// Bounds the tenant's uploads at a time.
+    pub fn upload_slots(&self, tenant: &TenantId) -> Arc<Semaphore> {
+        let mut uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = uploads.entry(tenant.clone()).or_insert_with(|| {
+            Arc::new(Semaphore::new(self.settings.limits.uploads_per_tenant as usize))
+        });
+        slots.clone()
+    }
+}
+
+/// The terms of a tenant whose runs' logs are kept so long by default.
+pub fn terms(settings: &Settings, default_run_log: crate::config::units::Span) -> Terms {
+    let retention = &settings.retention;
+    Terms {
+        default_run_log: default_run_log.0,
+        unreferenced: retention.unreferenced.0,
+        grace: retention.grace.0,
+        tombstone_bytes: retention.tombstone_bytes.0,
+        tombstone_record: retention.tombstone_record.0,
+    }
+}
+
+/// Makes what a first start needs: a ring, if index and store are both empty. A ring that is missing beside data is a disaster to be
+/// told of, not to be papered over with a new one.
+pub async fn prepare(settings: &Settings) -> Result<(), StartError> {
+    let path = &settings.keys.ring;
+    if path.exists() {
+        return Ok(());
+    }
+    let blobs = open_blobs(settings)?;
+    if index_folder(settings)?.is_some_and(|folder| folder.join("db").exists()) || !blobs.is_empty().await? {
+        return Err(StartError::Config(ConfigError(format!(
+            "there is data, but no key ring at {}: restore it from its backup, since without it every URL that was given out is dead",
+            path.display()
+        ))));
+    }
+    let failed = |error: mediakeep_keys::KeyError| StartError::Config(ConfigError(error.to_string()));
+    let ring = Ring::generate(Timestamp::now().as_second()).map_err(failed)?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        make_private_folder(folder).map_err(|error| ConfigError(format!("cannot make {}: {error}", folder.display())))?;
+    }
+    ring.save_new(path).map_err(failed)
+}
+
+/// Makes a folder that only its owner may enter.
+pub fn make_private_folder(folder: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Opens the bytes.
+pub fn open_blobs(settings: &Settings) -> Result<BlobStore, StartError> {
+    Ok(BlobStore::open(&address("store.url", &settings.store.url)?)?)
+}
+
+/// Opens the index.
+pub fn open_index(settings: &Settings) -> Result<Arc<dyn AssetIndex>, StartError> {
+    let Some(folder) = index_folder(settings)? else {
+        return Err(StartError::Config(ConfigError(format!("index.url: this build opens sled:, not {}", settings.index.url))));
+    };
+    let options = SledOptions { cache_bytes: INDEX_CACHE, min_free: settings.store.min_free.0 };
+    Ok(Arc::new(SledIndex::open(&folder, options)?))
+}
+
+fn index_folder(settings: &Settings) -> Result<Option<PathBuf>, ConfigError> {
+    let url = address("index.url", &settings.index.url)?;
+    Ok((url.scheme() == "sled").then(|| PathBuf::from(percent_decoded(url.path()))))
+}
+
+fn percent_decoded(path: &str) -> String {
+    percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()
+}
+
+fn load_ring(settings: &Settings) -> Result<Ring, ConfigError> {
+    Ring::load(&settings.keys.ring).map_err(|error| ConfigError(format!("keys.ring: {error}")))
+}
+
+fn address(name: &str, raw: &str) -> Result<Url, ConfigError> {
+    Url::parse(raw).map_err(|error| ConfigError(format!("{name}: {raw:?} is not an address: {error}")))
+}

@@ -1,0 +1,87 @@
+//! Rows that were asked for a moment ago.
+//!
+//! An entry is used only while nothing has changed its asset since before the entry was read: every change, once it is in the index
+//! and before it is answered, raises the number of the asset's stripe, and an entry knows the number under which its reading began.
+//! So a revocation holds on the very next request of this process, whatever a slow reader puts into the cache meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mediakeep_storage::{AssetId, AssetView, TenantId};
+use moka::sync::Cache;
+
+use super::fetch::Delivery;
+
+/// Rows that were asked for a moment ago.
+#[derive(Debug)]
+pub struct RowCache {
+    entries: Cache<(TenantId, AssetId), Entry>,
+    stripes: Vec<AtomicU64>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    stripe: u64,
+    row: Arc<CachedRow>,
+}
+
+/// A row, and what it makes of a response.
+#[derive(Debug)]
+pub struct CachedRow {
+    /// The row with its floor.
+    pub view: AssetView,
+    /// What its responses say.
+    pub delivery: Delivery,
+}
+
+/// So many rows are some 40 MB at the most.
+const ENTRIES: u64 = 16_384;
+
+/// So many stripes: a change invalidates one row in as many that it has nothing to do with.
+const STRIPES: usize = 4_096;
+
+/// A reading that has begun: whatever changes from here on makes its result unfit for the cache.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading(u64);
+
+impl RowCache {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self { entries: Cache::new(ENTRIES), stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// The row, if it is there and nothing has changed since; else the permission to bring it.
+    pub fn get(&self, tenant: &TenantId, id: AssetId) -> Result<Arc<CachedRow>, Reading> {
+        let now = self.stripe(id).load(Ordering::SeqCst);
+        match self.entries.get(&(tenant.clone(), id)) {
+            Some(entry) if entry.stripe == now => Ok(entry.row),
+            _ => Err(Reading(now)),
+        }
+    }
+
+    /// Keeps a row that was read.
+    pub fn put(&self, reading: Reading, row: CachedRow) -> Arc<CachedRow> {
+        let row = Arc::new(row);
+        let record = &row.view.record;
+        let entry = Entry { stripe: reading.0, row: row.clone() };
+        self.entries.insert((record.tenant.clone(), record.id), entry);
+        row
+    }
+
+    /// Says that the asset has changed: to be called after the index has the change and before anybody is told.
+    pub fn changed(&self, id: AssetId) {
+        self.stripe(id).fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn stripe(&self, id: AssetId) -> &AtomicU64 {
+        let bytes = id.to_bytes();
+        // The last bytes of a UUIDv7 are chance.
+        &self.stripes[usize::from(u16::from_be_bytes([bytes[14], bytes[15]])) % STRIPES]
+    }
+}
+
+impl Default for RowCache {
+    fn default() -> Self {
+        Self::new()
+    }
+}

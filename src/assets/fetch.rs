@@ -1,0 +1,170 @@
+//! The one way out for bytes: who may have them is decided here, before anything is read.
+//!
+//! A capability is opened in this order: is the token authentic, is its tenant served, is the credential beside it not a stranger's,
+//! does the asset stand in the index, is the token of the current generation and not revoked, is it within its time, does the asset
+//! live. Whoever asks hears one 404 for everything up to and including revocation, and learns more only with an authentic token.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mediakeep_keys::{Claims, Class, LifeError, TokenError};
+use mediakeep_storage::retention::Until;
+use mediakeep_storage::{AssetId, AssetView, TenantId, Timestamp};
+
+use super::cache::CachedRow;
+use super::{AssetError, Gone};
+use crate::access::Principal;
+use crate::app::App;
+use crate::media::{Facts, admit};
+
+/// Why a capability opens nothing: a label of a metric, never a word to the caller.
+pub const REFUSALS: [&str; 4] = ["token", "foreign", "unknown", "revoked"];
+
+/// A capability that opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The asset.
+    pub row: Arc<CachedRow>,
+    /// What the token says.
+    pub claims: Claims,
+}
+
+/// What the bytes' responses say, as header values, made once per row.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// `Content-Type`.
+    pub content_type: Bytes,
+    /// `ETag`, strong; it differs between tenants, lest it tell one what another has.
+    pub etag: Bytes,
+    /// `Last-Modified`.
+    pub last_modified: Bytes,
+    /// `Repr-Digest`.
+    pub repr_digest: Bytes,
+    /// `Content-Security-Policy`.
+    pub security_policy: Bytes,
+    /// `Content-Disposition` when nobody asks for another.
+    pub disposition: Bytes,
+    /// The same, as a download.
+    pub attachment: Bytes,
+}
+
+/// Opens a capability.
+pub async fn open_capability(app: &App, token: &str, caller: Option<&Principal>) -> Result<Opened, AssetError> {
+    let now = app.now();
+    let live = app.live();
+    let (claims, _) = live.ring.open(token).map_err(|reason| refused(app, reason))?;
+    let refuse = |reason| {
+        app.metrics.capability_refused(reason);
+        AssetError::NotFound
+    };
+    let (Ok(tenant), Ok(asset)) = (TenantId::parse(&claims.tenant), AssetId::parse(&claims.asset)) else {
+        return Err(refuse("unknown"));
+    };
+    if live.access.is_suspended(&tenant) || caller.is_some_and(|caller| caller.tenant != tenant) {
+        return Err(refuse("foreign"));
+    }
+    let Some(row) = row(app, &tenant, asset).await? else {
+        return Err(refuse("unknown"));
+    };
+    if claims.generation != row.view.record.durable.generation {
+        return Err(refuse("revoked"));
+    }
+    if let Class::Delivery { url_id, .. } = &claims.class
+        && app.index.is_revoked(&tenant, url_id).await?
+    {
+        return Err(refuse("revoked"));
+    }
+    match claims.check_life(now.as_second(), app.settings.capabilities.clock_skew.as_secs()) {
+        Ok(()) => {}
+        Err(LifeError::Expired { .. }) => return Err(AssetError::UrlExpired),
+        Err(LifeError::NotYetValid { .. }) => return Err(refuse("token")),
+    }
+    Ok(Opened { row: living(app, row).await?, claims })
+}
+
+/// Opens the bound URL of an asset for a caller of its tenant.
+pub async fn open_bound(app: &App, tenant: &TenantId, asset: AssetId) -> Result<Arc<CachedRow>, AssetError> {
+    let row = row(app, tenant, asset).await?.ok_or(AssetError::NotFound)?;
+    living(app, row).await
+}
+
+/// The asset's row, from the cache if nothing has changed since it was read.
+pub async fn row(app: &App, tenant: &TenantId, asset: AssetId) -> Result<Option<Arc<CachedRow>>, AssetError> {
+    let reading = match app.rows.get(tenant, asset) {
+        Ok(row) => return Ok(Some(row)),
+        Err(reading) => reading,
+    };
+    let Some(view) = app.index.view(tenant, asset, &app.terms(tenant)).await? else {
+        return Ok(None);
+    };
+    let delivery = Delivery::of(&view);
+    Ok(Some(app.rows.put(reading, CachedRow { view, delivery })))
+}
+
+/// The row, if its asset lives; one whose recorded floor is past is looked at anew, and ends now if nothing keeps it.
+async fn living(app: &App, row: Arc<CachedRow>) -> Result<Arc<CachedRow>, AssetError> {
+    if let Some(gone) = Gone::of(&row.view.record) {
+        return Err(gone.into());
+    }
+    if !row.view.floor.until.is_past(app.now()) {
+        return Ok(row);
+    }
+    let (tenant, asset) = (&row.view.record.tenant, row.view.record.id);
+    let record = app.index.expire_if_due(tenant, asset, &app.terms(tenant), "request", app.now()).await?;
+    app.rows.changed(asset);
+    match record.as_ref().map(Gone::of) {
+        None => Err(AssetError::NotFound),
+        Some(Some(gone)) => Err(gone.into()),
+        Some(None) => self::row(app, tenant, asset).await?.ok_or(AssetError::NotFound),
+    }
+}
+
+/// How many seconds of life are left; `None` is without end.
+pub fn remaining_life(view: &AssetView, now: Timestamp) -> Option<i64> {
+    match view.floor.until {
+        Until::Endless => None,
+        Until::At(at) => Some(at.as_second().saturating_sub(now.as_second()).max(0)),
+    }
+}
+
+fn refused(app: &App, reason: TokenError) -> AssetError {
+    app.metrics.capability_refused(reason.label());
+    AssetError::NotFound
+}
+
+impl Delivery {
+    fn of(view: &AssetView) -> Self {
+        use crate::http::conditional::http_date;
+        use crate::http::disposition::{Disposition, content_disposition};
+        use data_encoding::{BASE64, HEXLOWER};
+        use ring::digest;
+
+        let record = &view.record;
+        let facts: Facts = serde_json::from_value(record.facts.clone()).unwrap_or_default();
+        let name = record.labels.name.as_deref();
+        let natural = match admit::disposition(&record.mime_type, &facts) {
+            admit::Disposition::Inline => Disposition::Inline,
+            admit::Disposition::Attachment => Disposition::Attachment,
+        };
+        let tag = format!("{}\n{}\n{}", record.tenant, record.id, record.sha256);
+        let tag = digest::digest(&digest::SHA256, tag.as_bytes());
+        let sandbox = if admit::sandboxed(&record.mime_type, &facts) { "; sandbox" } else { "" };
+        Self {
+            content_type: Bytes::from(admit::content_type(&record.mime_type, &facts)),
+            etag: Bytes::from(format!("\"{}\"", HEXLOWER.encode(&tag.as_ref()[..16]))),
+            last_modified: Bytes::from(http_date(record.created_at)),
+            repr_digest: Bytes::from(format!("sha-256=:{}:", BASE64.encode(&record.sha256.0))),
+            security_policy: Bytes::from(format!(
+                "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'{sandbox}"
+            )),
+            disposition: Bytes::from(content_disposition(natural, name)),
+            attachment: Bytes::from(content_disposition(Disposition::Attachment, name)),
+        }
+    }
+}
+
+/// All the bytes of an asset that is small enough to be sent inline.
+pub async fn whole(app: &App, record: &mediakeep_storage::AssetRecord) -> Result<Bytes, AssetError> {
+    let blob = app.blobs.open_blob(&record.tenant, record.blob, record.bytes).await?;
+    Ok(blob.read(0..record.bytes).await?)
+}

@@ -1,0 +1,100 @@
+//! What a tenant sees of its assets, and what it may change of them.
+
+use mediakeep_storage::audit::AuditKind;
+use mediakeep_storage::blob::RecordOf;
+use mediakeep_storage::index::{Amended, Amendment, AssetQuery, Deleted};
+use mediakeep_storage::record::Doomed;
+use mediakeep_storage::{AssetId, AssetView, AuditEvent, RunId, TenantId};
+use serde_json::{Value, json};
+use tracing::warn;
+
+use super::AssetError;
+use super::ingest::put_recovery_record;
+use crate::access::Principal;
+use crate::app::App;
+
+/// The most entries of a page.
+pub const MAX_PAGE: usize = 500;
+
+/// The entries of a page of which nobody says how many.
+pub const DEFAULT_PAGE: usize = 100;
+
+/// The asset, whatever its state.
+pub async fn show(app: &App, tenant: &TenantId, asset: AssetId) -> Result<AssetView, AssetError> {
+    app.index.view(tenant, asset, &app.terms(tenant)).await?.ok_or(AssetError::NotFound)
+}
+
+/// A page of assets, and whether there is more behind it.
+pub async fn page(app: &App, tenant: &TenantId, query: AssetQuery) -> Result<(Vec<AssetView>, bool), AssetError> {
+    let limit = query.limit.clamp(1, MAX_PAGE);
+    // One more than asked for tells whether there is a next page.
+    let query = AssetQuery { limit: limit + 1, ..query };
+    let mut views = app.index.page(tenant, &query, &app.terms(tenant)).await?;
+    let more = views.len() > limit;
+    views.truncate(limit);
+    Ok((views, more))
+}
+
+/// Changes the asset's words.
+pub async fn amend(app: &App, caller: &Principal, asset: AssetId, change: Amendment) -> Result<AssetView, AssetError> {
+    let tenant = &caller.tenant;
+    let named: Vec<&str> = [("name", &change.name), ("alt", &change.alt), ("title", &change.title)]
+        .into_iter()
+        .filter_map(|(name, change)| change.as_ref().map(|_| name))
+        .collect();
+    let audit = AuditEvent::new(AuditKind::Amend, &*caller.id, app.now()).asset(asset).details(json!({"members": named}));
+    let record = match app.index.amend(tenant, asset, change, audit).await? {
+        Amended::Changed(record) => record,
+        Amended::Stale => return Err(AssetError::Stale),
+        Amended::Unknown => return Err(AssetError::NotFound),
+        Amended::Dead(record) => {
+            let gone = super::Gone::of(&record).ok_or(AssetError::NotFound)?;
+            return Err(gone.into());
+        }
+    };
+    app.rows.changed(asset);
+    put_recovery_record(app, &record).await?;
+    forget_older(app, tenant, RecordOf::Asset(asset), record.revision).await;
+    show(app, tenant, asset).await
+}
+
+/// Ends the asset, unless something protects it: its bytes go at once if nobody else holds them.
+pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(), AssetError> {
+    let (tenant, now) = (&caller.tenant, app.now());
+    let audit = AuditEvent::new(AuditKind::Expire, &*caller.id, now).asset(asset).details(json!({"asked": true}));
+    match app.index.delete(tenant, asset, &app.terms(tenant), audit, now).await? {
+        Deleted::Gone(record) => {
+            app.rows.changed(asset);
+            app.metrics.expired(1);
+            remove_bytes(app, &Doomed { tenant: tenant.clone(), blob: record.blob }).await;
+            Ok(())
+        }
+        Deleted::WasGone(_) => Ok(()),
+        Deleted::Unknown => Err(AssetError::NotFound),
+        Deleted::Protected(view) => Err(AssetError::Protected {
+            retain_until: view.floor.protected.and_then(mediakeep_storage::retention::Until::instant),
+            because: because(&view),
+        }),
+    }
+}
+
+/// What keeps the asset, in short: the newest runs that reference it and its sender's wish.
+fn because(view: &AssetView) -> Value {
+    let runs = view.references.iter().map(|run: &RunId| json!({"run": run}));
+    let ask = view.record.asked_until.map(|until| json!({"ask": until, "until": until}));
+    runs.chain(ask).collect()
+}
+
+/// Takes a blob that nobody holds any more out of reach, and its bytes away. Should that fail, the sweep does it.
+async fn remove_bytes(app: &App, wanted: &Doomed) {
+    if let Err(error) = crate::retention::sweep::remove_doomed(app, Some(wanted)).await {
+        warn!(blob.key = %wanted.blob, error = %error, "the bytes of a deleted asset stay until the next sweep");
+    }
+}
+
+/// Drops recovery records that newer ones have replaced. One that stays is harmless: the newest counts.
+pub async fn forget_older(app: &App, tenant: &TenantId, of: RecordOf<'_>, revision: u64) {
+    if let Err(error) = app.blobs.remove_records(tenant, of, Some(revision)).await {
+        warn!(error = %error, "an old recovery record stays behind");
+    }
+}

@@ -1,0 +1,178 @@
+//! The two kinds of capability URL: durable ones for a run's log, delivery ones for a while.
+
+use mediakeep_keys::{Claims, Class, Disposition};
+use mediakeep_storage::audit::AuditKind;
+use mediakeep_storage::retention::Until;
+use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, BlobKey, TenantId, Timestamp};
+use serde_json::json;
+
+use super::{AssetError, Gone};
+use crate::access::Principal;
+use crate::app::App;
+
+/// How long a delivery URL lives of which nobody says how long.
+pub const DEFAULT_LIFE: i64 = 900;
+
+/// The most assets of one request.
+pub const MAX_BATCH: usize = 500;
+
+/// A URL to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// The one that goes into a run's events.
+    Durable,
+    /// One for a browser or a third party.
+    Delivery {
+        /// How many seconds it lives.
+        seconds: i64,
+        /// How the browser is asked to show it.
+        disposition: Option<Disposition>,
+    },
+}
+
+/// A URL that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Minted {
+    /// The URL. Never logged.
+    pub url: String,
+    /// Whether it is a durable one.
+    pub durable: bool,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+    /// By what it is revoked.
+    pub url_id: String,
+}
+
+/// The durable URL of an asset: the same string every time, for as long as the ring has its key.
+pub fn durable_url(app: &App, record: &AssetRecord) -> Result<String, AssetError> {
+    mint_durable(app, record).map(|minted| minted.url)
+}
+
+/// The bound URL of an asset: the same bytes, for a credential of its tenant.
+pub fn bound_url(app: &App, asset: AssetId) -> String {
+    format!("{}/v1/assets/{asset}/content", app.base_url)
+}
+
+/// Makes a URL of that kind for each of the assets: all of them, or none. `None` stands for a name that is no asset's.
+pub async fn mint(app: &App, caller: &Principal, assets: &[Option<AssetId>], wish: Wish) -> Result<Vec<Minted>, AssetError> {
+    let now = app.now();
+    if let Wish::Delivery { seconds, .. } = wish {
+        let most = app.settings.capabilities.max_delivery.as_secs();
+        if !(1..=most).contains(&seconds) {
+            return Err(AssetError::Invalid(format!("expiresInSeconds: 1 to {most}")));
+        }
+    }
+    let views = views(app, &caller.tenant, assets).await?;
+    let minted: Vec<Minted> = views
+        .iter()
+        .map(|view| match wish {
+            Wish::Durable => mint_durable(app, &view.record),
+            Wish::Delivery { seconds, disposition } => mint_delivery(app, view, seconds, disposition, now),
+        })
+        .collect::<Result<_, _>>()?;
+    let events = views.iter().zip(&minted).map(|(view, minted)| mint_event(caller, view, minted, now)).collect();
+    app.index.record(&caller.tenant, events).await?;
+    Ok(minted)
+}
+
+/// The assets, all of them alive; else the positions of those that are unknown, or what the first dead one has left.
+async fn views(app: &App, tenant: &TenantId, assets: &[Option<AssetId>]) -> Result<Vec<AssetView>, AssetError> {
+    let terms = app.terms(tenant);
+    let (mut views, mut unknown) = (Vec::with_capacity(assets.len()), Vec::new());
+    for (position, asset) in assets.iter().enumerate() {
+        let view = match asset {
+            Some(asset) => app.index.view(tenant, *asset, &terms).await?,
+            None => None,
+        };
+        match view {
+            Some(view) => views.push(view),
+            None => unknown.push(position),
+        }
+    }
+    if !unknown.is_empty() {
+        return Err(AssetError::Unknown { positions: unknown });
+    }
+    match views.iter().find_map(|view| Gone::of(&view.record)) {
+        Some(gone) => Err(gone.into()),
+        None => Ok(views),
+    }
+}
+
+fn mint_durable(app: &App, record: &AssetRecord) -> Result<Minted, AssetError> {
+    let durable = &record.durable;
+    let claims = Claims {
+        tenant: record.tenant.to_string(),
+        asset: record.id.to_string(),
+        class: Class::Durable,
+        issued_at: durable.issued_at,
+        generation: durable.generation,
+    };
+    signed(app, &durable.kid, &claims)
+}
+
+/// A URL that lives for so long, but never longer than its asset.
+fn mint_delivery(
+    app: &App,
+    view: &AssetView,
+    seconds: i64,
+    disposition: Option<Disposition>,
+    now: Timestamp,
+) -> Result<Minted, AssetError> {
+    let record = &view.record;
+    let wished = now.as_second().saturating_add(seconds);
+    let expires_at = match view.floor.until {
+        Until::Endless => wished,
+        Until::At(at) => wished.min(at.as_second()),
+    };
+    let claims = Claims {
+        tenant: record.tenant.to_string(),
+        asset: record.id.to_string(),
+        class: Class::Delivery {
+            expires_at,
+            // Chance alone: it says nothing, and no two meet.
+            url_id: format!("url_{}", BlobKey::generate()),
+            disposition,
+            counted: false,
+        },
+        issued_at: now.as_second(),
+        generation: record.durable.generation,
+    };
+    let live = app.live();
+    signed(app, live.ring.signing_kid(now.as_second()), &claims)
+}
+
+fn signed(app: &App, kid: &str, claims: &Claims) -> Result<Minted, AssetError> {
+    let token = app.live().ring.mint(kid, claims).map_err(|error| AssetError::Internal(error.to_string()))?;
+    Ok(Minted {
+        url: format!("{}/a/{token}", app.base_url),
+        durable: claims.class == Class::Durable,
+        expires_at: claims.expires_at().and_then(|at| Timestamp::from_second(at).ok()),
+        url_id: claims.url_id(),
+    })
+}
+
+fn mint_event(caller: &Principal, view: &AssetView, minted: &Minted, now: Timestamp) -> AuditEvent {
+    let class = if minted.durable { "durable" } else { "delivery" };
+    AuditEvent::new(AuditKind::Mint, &*caller.id, now)
+        .asset(view.record.id)
+        .url(&*minted.url_id)
+        .details(json!({"class": class, "expiresAt": minted.expires_at}))
+}
+
+/// The asset that one of our own URLs names, for its own tenant: any whose MAC is right, past, revoked or alive.
+pub fn asset_of_url(app: &App, tenant: &TenantId, url: &str) -> Option<AssetId> {
+    let path = url.strip_prefix(&app.base_url)?;
+    if let Some(rest) = path.strip_prefix("/a/") {
+        let token = rest.split(['/', '?', '#']).next()?;
+        let live = app.live();
+        let (claims, _) = live.ring.open(token).ok()?;
+        return (claims.tenant == tenant.as_str()).then(|| AssetId::parse(&claims.asset).ok()).flatten();
+    }
+    AssetId::parse(path.strip_prefix("/v1/assets/")?.strip_suffix("/content")?).ok()
+}
+
+/// The asset that a host names: by its id, by a `mediaRef`, or by one of our URLs.
+pub fn asset_named(app: &App, tenant: &TenantId, name: &str) -> Option<AssetId> {
+    let id = name.strip_prefix("blob:").unwrap_or(name);
+    AssetId::parse(id).ok().or_else(|| asset_of_url(app, tenant, name))
+}

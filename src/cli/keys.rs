@@ -1,0 +1,137 @@
+//! `keys`: the ring that signs capability URLs.
+
+use std::path::Path;
+
+use clap::Subcommand;
+use mediakeep::app::{App, make_private_folder};
+use mediakeep::config::{self, Settings};
+use mediakeep_keys::{KeyError, KeyInfo, Ring, Role};
+use mediakeep_storage::audit::{AuditEvent, AuditKind};
+use mediakeep_storage::index::NewDurable;
+use mediakeep_storage::{AssetRecord, Timestamp};
+use serde_json::json;
+
+use crate::Failure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Keys {
+    /// Make a new key, or the first ring. The key verifies at once and signs after keys.activate_after.
+    Rotate,
+    /// Take a key out of the ring: its URLs open nothing any more.
+    Retire {
+        /// Which.
+        kid: String,
+        /// Also if live URLs hang on it; their assets get a new durable URL.
+        #[arg(long)]
+        force: bool,
+    },
+    /// List the keys.
+    List,
+}
+
+/// Assets are read in pages of this size.
+const PAGE: usize = 1_000;
+
+impl Keys {
+    pub(crate) async fn run(self, config: Option<&Path>) -> Result<(), Failure> {
+        let settings = config::load(config)?;
+        match self {
+            Self::Rotate => rotate(&settings),
+            Self::List => list(&settings),
+            Self::Retire { kid, force } => retire(&super::open(config)?, &kid, force).await,
+        }
+    }
+}
+
+fn rotate(settings: &Settings) -> Result<(), Failure> {
+    let (path, now) = (&settings.keys.ring, Timestamp::now().as_second());
+    let ring = match Ring::load(path) {
+        Ok(ring) => {
+            let rotated = ring.rotate(now, settings.keys.activate_after.as_secs())?;
+            rotated.save(path)?;
+            rotated
+        }
+        Err(KeyError::Missing { .. }) => {
+            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                make_private_folder(folder)?;
+            }
+            let ring = Ring::generate(now)?;
+            ring.save_new(path)?;
+            ring
+        }
+        Err(error) => return Err(error.into()),
+    };
+    print_keys(&ring.keys(now));
+    Ok(())
+}
+
+fn list(settings: &Settings) -> Result<(), Failure> {
+    let ring = Ring::load(&settings.keys.ring)?;
+    print_keys(&ring.keys(Timestamp::now().as_second()));
+    Ok(())
+}
+
+/// Durable URLs are counted in the index; delivery URLs leave no row, so the key stays until the last that it signed is past.
+async fn retire(app: &App, kid: &str, force: bool) -> Result<(), Failure> {
+    let now = app.now();
+    let ring = &app.live().ring;
+    let retired = ring.retire(kid, now.as_second())?;
+    let assets = assets_on(app, kid).await?;
+    let delivery_until = last_delivery(&ring.keys(now.as_second()), kid, &app.settings).filter(|until| *until > now.as_second());
+    if !force && (!assets.is_empty() || delivery_until.is_some()) {
+        println!("{} live durable URLs hang on {kid}", assets.len());
+        if let Some(until) = delivery_until.and_then(|until| Timestamp::from_second(until).ok()) {
+            println!("delivery URLs that it signed may live until {until}");
+        }
+        println!("nothing was changed; --force ends them and gives the assets new durable URLs");
+        return Err(Failure::Found);
+    }
+    let signing = ring.signing_kid(now.as_second());
+    for record in &assets {
+        let durable = NewDurable { kid: signing.to_owned(), issued_at: now.as_second() };
+        let audit = AuditEvent::new(AuditKind::Key, "keys", now).asset(record.id).details(json!({"retired": kid}));
+        if let Some(record) = app.index.raise_generation(&record.tenant, record.id, durable, audit).await? {
+            mediakeep::assets::ingest::put_recovery_record(app, &record).await.map_err(|error| Failure::Unreachable(error.to_string()))?;
+        }
+    }
+    retired.save(&app.settings.keys.ring)?;
+    println!("{kid} is retired; {} assets have a new durable URL", assets.len());
+    Ok(())
+}
+
+async fn assets_on(app: &App, kid: &str) -> Result<Vec<AssetRecord>, Failure> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = app.index.assets(after.clone(), PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(found);
+        };
+        after = Some((last.tenant.clone(), last.id));
+        found.extend(page.into_iter().filter(|record| record.is_live() && record.durable.kid == kid));
+    }
+}
+
+/// When the last delivery URL ends that the key may have signed: it signed until its successor did.
+fn last_delivery(keys: &[KeyInfo], kid: &str, settings: &Settings) -> Option<i64> {
+    let own = keys.iter().find(|key| key.kid == kid)?;
+    let successor = keys.iter().filter(|key| key.activates_at > own.activates_at).map(|key| key.activates_at).min()?;
+    Some(successor.saturating_add(settings.capabilities.max_delivery.as_secs()))
+}
+
+fn print_keys(keys: &[KeyInfo]) {
+    for key in keys {
+        let role = match key.role {
+            Role::Signing => "signs",
+            Role::Pending => "will sign",
+            Role::VerifyOnly => "verifies",
+        };
+        let time = |second: i64| Timestamp::from_second(second).map_or_else(|_| "?".to_owned(), |at| at.to_string());
+        println!("{}  {role}  made {}  active from {}", key.kid, time(key.created_at), time(key.activates_at));
+    }
+}
+
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Self {
+        Self::BadUse(error.to_string())
+    }
+}

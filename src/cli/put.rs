@@ -1,0 +1,143 @@
+//! `put`: files to a server, as any host would send them.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use futures_util::TryStreamExt;
+use indicatif::{ProgressBar, ProgressStyle};
+use mediakeep::config::key_from_environment;
+use reqwest::Client;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use serde_json::Value;
+use tokio_util::io::ReaderStream;
+use url::Url;
+
+use crate::Failure;
+
+#[derive(Debug, Args)]
+pub(crate) struct Put {
+    /// What to send.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Where to.
+    #[arg(long)]
+    server: Url,
+    /// Into which run; without one the assets wait for a run to reference them.
+    #[arg(long)]
+    run: Option<String>,
+    /// The file with the API key; else MEDIAKEEP_KEY has it.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+impl Put {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let key = match &self.key_file {
+            Some(file) => read_key(file)?,
+            None => key_from_environment()
+                .ok_or_else(|| Failure::BadUse("name the API key's file with --key-file, or set MEDIAKEEP_KEY".to_owned()))?,
+        };
+        let sender = Sender::new(self.server, self.run, key)?;
+        let mut failed = false;
+        for file in &self.files {
+            match sender.send(file).await {
+                Ok(answer) => println!("{}\n  {}", file.display(), text(&answer, "/url")),
+                Err(Failure::Unreachable(sentence) | Failure::BadUse(sentence)) => {
+                    eprintln!("{}: {sentence}", file.display());
+                    failed = true;
+                }
+                Err(Failure::Found) => failed = true,
+            }
+        }
+        if failed { Err(Failure::Found) } else { Ok(()) }
+    }
+}
+
+/// Sends files to one run of one server.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    client: Client,
+    url: Url,
+    key: String,
+}
+
+impl Sender {
+    pub(crate) fn new(server: Url, run: Option<String>, key: String) -> Result<Self, Failure> {
+        // A second provider is refused, and then there is one already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder().no_proxy().build();
+        let path = match run {
+            Some(run) => format!("v1/runs/{run}/assets"),
+            None => "v1/assets".to_owned(),
+        };
+        let base = format!("{}/", server.as_str().trim_end_matches('/'));
+        let url = Url::parse(&base).and_then(|base| base.join(&path));
+        Ok(Self {
+            client: client.map_err(|error| Failure::BadUse(format!("no HTTP client: {error}")))?,
+            url: url.map_err(|error| Failure::BadUse(format!("--server: {error}")))?,
+            key,
+        })
+    }
+
+    /// Sends one file; the server says what it is.
+    pub(crate) async fn send(&self, path: &Path) -> Result<Value, Failure> {
+        let file = tokio::fs::File::open(path).await?;
+        let length = file.metadata().await?.len();
+        let bar = progress_bar(length, path);
+        let sent = bar.clone();
+        let chunks = ReaderStream::with_capacity(file, 256 * 1024).inspect_ok(move |chunk| sent.inc(chunk.len() as u64));
+        let mut url = self.url.clone();
+        if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
+            url.query_pairs_mut().append_pair("name", name);
+        }
+        let request = self
+            .client
+            .post(url)
+            .bearer_auth(&self.key)
+            .header(CONTENT_TYPE, "application/octet-stream")
+            .header(CONTENT_LENGTH, length)
+            .body(reqwest::Body::wrap_stream(chunks));
+        let response = request.send().await.map_err(|error| Failure::Unreachable(unreachable(&error)))?;
+        bar.finish_and_clear();
+        let status = response.status();
+        let answer: Value = response.json().await.map_err(|error| Failure::Unreachable(unreachable(&error)))?;
+        if !status.is_success() {
+            return Err(Failure::BadUse(format!("{status}: {}", text(&answer, "/message"))));
+        }
+        Ok(answer)
+    }
+}
+
+/// A text somewhere in an answer.
+pub(crate) fn text<'a>(answer: &'a Value, pointer: &str) -> &'a str {
+    answer.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+/// The error without the URL that it would name: a URL may be a capability.
+fn unreachable(error: &reqwest::Error) -> String {
+    use std::error::Error;
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    format!("the server does not answer: {cause}")
+}
+
+fn read_key(file: &Path) -> Result<String, Failure> {
+    let key = std::fs::read_to_string(file).map_err(|error| Failure::BadUse(format!("--key-file: {}: {error}", file.display())))?;
+    Ok(key.trim().to_owned())
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress_bar(length: u64, path: &Path) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
+    let bar = ProgressBar::new(length).with_message(path.display().to_string());
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

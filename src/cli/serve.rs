@@ -1,0 +1,57 @@
+//! `serve`: the service, until it is told to stop.
+
+use std::path::{Path, PathBuf};
+
+use mediakeep::clock::Clock;
+use mediakeep::jobs::Reload;
+use mediakeep::server::{self, Running};
+use mediakeep::retention::sweep;
+use mediakeep::{config, telemetry};
+use tracing::info;
+
+use crate::Failure;
+
+/// A start may end so many assets without being asked.
+const UNASKED_EXPIRY: usize = 1_000;
+
+pub(crate) async fn run(config: Option<&Path>, accept_expiry: Option<usize>) -> Result<(), Failure> {
+    let settings = config::load(config)?;
+    telemetry::start_log(&settings.telemetry.log);
+    check_expiry(config, accept_expiry).await?;
+    let named = config.map(Path::to_owned);
+    let mut files: Vec<PathBuf> = config::file_in_use(config).into_iter().collect();
+    files.push(settings.keys.ring.clone());
+    let reload = Reload { files, read: Box::new(move || config::load(named.as_deref())) };
+    let running = server::start(settings, Clock::System, Some(reload)).await?;
+    info!(address = %running.address, base_url = running.app.base_url, "listening on {}", running.address);
+    until_told(running).await
+}
+
+/// Serves until SIGTERM or SIGINT; then finishes what is under way.
+pub(crate) async fn until_told(running: Running) -> Result<(), Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    info!("stopping: requests under way are finished");
+    running.stop().await;
+    Ok(())
+}
+
+/// A slip in the settings must not end a thousand assets before anybody has looked.
+async fn check_expiry(config: Option<&Path>, accepted: Option<usize>) -> Result<(), Failure> {
+    let settings = config::load(config)?;
+    if !settings.keys.ring.exists() {
+        return Ok(());
+    }
+    let app = super::open(config)?;
+    let due = sweep::count_due(&app, usize::MAX).await?;
+    if due > UNASKED_EXPIRY && accepted != Some(due) {
+        return Err(Failure::BadUse(format!(
+            "{due} assets would expire at once under these settings: look at `mediakeep sweep --dry-run`, then start with --accept-expiry {due}"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! `sweep` and `verify`: looking after the stores while no server runs.
+
+use std::path::Path;
+
+use mediakeep::retention::{sweep as sweeper, verify as verifier};
+
+use super::{open, print_json};
+use crate::Failure;
+
+pub(crate) async fn sweep(config: Option<&Path>, dry_run: bool) -> Result<(), Failure> {
+    let app = open(config)?;
+    if dry_run {
+        let due = sweeper::count_due(&app, usize::MAX).await?;
+        println!("{due} assets would expire");
+        return Ok(());
+    }
+    print_json(&sweeper::sweep(&app).await?)
+}
+
+pub(crate) async fn verify(config: Option<&Path>) -> Result<(), Failure> {
+    let app = open(config)?;
+    let findings = verifier::verify(&app).await?;
+    for (what, blobs) in [
+        ("the bytes are missing", &findings.missing),
+        ("the bytes have another size", &findings.wrong_size),
+        ("a live asset's blob has no row", &findings.unheld),
+    ] {
+        for (tenant, blob) in blobs {
+            println!("{tenant} {blob}: {what}");
+        }
+    }
+    println!("{} blobs compared, {} without a row (pending)", findings.blobs, findings.pending);
+    if findings.is_clean() { Ok(()) } else { Err(Failure::Found) }
+}

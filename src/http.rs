@@ -1,0 +1,23 @@
+//! The edge: routes, and what of HTTP stands behind them. The contract is the OpenAPI document, made from these handlers.
+//!
+//! A handler's signature says who may call it ([`extract::Caller`]); the checks come in the order 401, 403, 404, so that a 403 never
+//! depends on what exists. Every refusal is one closed JSON object ([`crate::error`]), also for routes and methods that there are not.
+//!
+//! Modules in reading order:
+
+pub mod routes;
+pub mod extract;
+pub mod body;
+pub mod guard;
+pub mod upload;
+pub mod serve;
+pub mod assets;
+pub mod urls;
+pub mod runs;
+pub mod manifest;
+pub mod meta;
+pub mod openapi;
+pub mod range;
+pub mod conditional;
+pub mod disposition;
+pub mod paging;

@@ -1,0 +1,170 @@
+//! Metadata: one asset, lists of them, changes of their words, and their end.
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse, web};
+use mediakeep_storage::index::{Amendment, AssetQuery};
+use mediakeep_storage::{AssetId, RunId};
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
+
+use super::body::{answer, json};
+use super::conditional::EntityTag;
+use super::extract::{self, AssetsRead, AssetsWrite, Caller, asset_id, parts, run_id};
+use super::paging::{cursor, limit, read_cursor};
+use crate::access::Principal;
+use crate::assets::{library, members};
+use crate::error::ApiError;
+use crate::projection::asset::AssetJson;
+
+/// A page of assets.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AssetPage {
+    assets: Vec<AssetJson>,
+    /// Where the next page begins; absent on the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// Words to change: what is named changes, `null` clears.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = AssetChange)]
+pub struct Change {
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>)]
+    name: Option<Option<String>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>)]
+    alt: Option<Option<String>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>)]
+    title: Option<Option<String>>,
+}
+
+/// One asset, whatever its state.
+#[utoipa::path(get, path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path)),
+    responses((status = 200, body = AssetJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let app = parts(&request);
+    let view = library::show(&app, &caller.principal.tenant, asset_id(&request)?).await?;
+    Ok(tagged(&view))
+}
+
+/// The tenant's assets, oldest first.
+#[utoipa::path(get, path = "/v1/assets", tag = "assets",
+    params(("kind" = Option<String>, Query), ("mimeType" = Option<String>, Query), ("runId" = Option<String>, Query), ("state" = Option<String>, Query), ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query)),
+    responses((status = 200, body = AssetPage), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+pub async fn list(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    list_for(&caller.principal, &request, None).await
+}
+
+/// The assets that a run references, oldest first.
+#[utoipa::path(get, path = "/v1/runs/{runId}/assets", tag = "assets",
+    params(("runId" = String, Path), ("kind" = Option<String>, Query), ("mimeType" = Option<String>, Query), ("state" = Option<String>, Query), ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query)),
+    responses((status = 200, body = AssetPage), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+pub async fn list_of_run(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let run = run_id(&request)?;
+    // A run that nobody knows is a 404, not an empty list.
+    crate::retention::runs::show(&parts(&request), &caller.principal.tenant, &run).await?;
+    list_for(&caller.principal, &request, Some(run)).await
+}
+
+/// Changes an asset's words.
+#[utoipa::path(patch, path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path), ("If-Match" = Option<String>, Header)),
+    request_body = Change, responses((status = 200, body = AssetJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:write"])))]
+pub async fn amend(
+    caller: Caller<AssetsWrite>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    let (app, asset) = (parts(&request), asset_id(&request)?);
+    let change: Change = json(&request, payload, &caller.principal).await?;
+    let change = Amendment {
+        name: change.name.map(|name| cleaned_name(name.as_deref())).transpose()?,
+        alt: change.alt.map(|alt| alt.map(members::alt).transpose()).transpose()?,
+        title: change.title.map(|title| title.map(members::title).transpose()).transpose()?,
+        expected: expected_revision(&request)?,
+    };
+    Ok(tagged(&library::amend(&app, &caller.principal, asset, change).await?))
+}
+
+/// Ends an asset that nothing protects.
+#[utoipa::path(delete, path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path)),
+    responses((status = 204, description = "It has ended"), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:write"])))]
+pub async fn delete(caller: Caller<AssetsWrite>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    extract::query(&request, &[])?;
+    library::delete(&parts(&request), &caller.principal, asset_id(&request)?).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+async fn list_for(caller: &Principal, request: &HttpRequest, run: Option<RunId>) -> Result<HttpResponse, ApiError> {
+    let known: &[&'static str] = match run {
+        None => &["kind", "mimeType", "state", "limit", "cursor", "runId"],
+        Some(_) => &["kind", "mimeType", "state", "limit", "cursor"],
+    };
+    let mut found = extract::query(request, known)?;
+    found.resize(6, None);
+    let [kind, mime_type, state, raw_limit, raw_cursor, run_named] = <[_; 6]>::try_from(found).unwrap_or_default();
+    if state.as_deref().is_some_and(|state| !matches!(state, "live" | "expired" | "erased")) {
+        return Err(ApiError::validation("state: live, expired or erased"));
+    }
+    let run = match (run, run_named) {
+        (None, Some(named)) => Some(RunId::parse(&named).map_err(|_| ApiError::validation("runId: not a run id"))?),
+        (run, _) => run,
+    };
+    let list = format!("assets/{}", run.as_ref().map_or("", RunId::as_str));
+    let query = AssetQuery {
+        kind,
+        mime_type,
+        state,
+        after: read_cursor(&list, raw_cursor.as_deref(), |last| AssetId::parse(last).ok())?,
+        limit: limit(raw_limit.as_deref(), library::DEFAULT_PAGE, library::MAX_PAGE)?,
+        run,
+    };
+    let (views, more) = library::page(&parts(request), &caller.tenant, query).await?;
+    let last = views.last().map(|view| cursor(&list, &view.record.id.to_string()));
+    let page = AssetPage { assets: views.iter().map(AssetJson::of).collect(), next_cursor: last.filter(|_| more) };
+    Ok(answer(StatusCode::OK, &page))
+}
+
+/// The asset with the tag that `If-Match` asks for: the revision of its row.
+fn tagged(view: &mediakeep_storage::AssetView) -> HttpResponse {
+    let mut response = answer(StatusCode::OK, &AssetJson::of(view));
+    let tag = header::HeaderValue::from_str(&format!("\"{}\"", view.record.revision));
+    if let Ok(tag) = tag {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// The revision that `If-Match` names. A tag that is none of ours names a revision that no row has.
+fn expected_revision(request: &HttpRequest) -> Result<Option<u64>, ApiError> {
+    let mut lines = request.headers().get_all(header::IF_MATCH);
+    let (line, None) = (lines.next(), lines.next()) else {
+        return Err(ApiError::validation("If-Match: one tag"));
+    };
+    let Some(line) = line else {
+        return Ok(None);
+    };
+    if line.as_bytes() == b"*" {
+        return Ok(None);
+    }
+    if EntityTag::parse(line.as_bytes()).is_none() {
+        return Err(ApiError::validation("If-Match: one tag"));
+    }
+    let revision = line.to_str().ok().map(|tag| tag.trim_matches('"')).and_then(|tag| tag.parse().ok());
+    Ok(Some(revision.unwrap_or(0)))
+}
+
+fn cleaned_name(name: Option<&str>) -> Result<Option<String>, ApiError> {
+    match name {
+        None => Ok(None),
+        Some(name) => Ok(members::file_name("name", name)?),
+    }
+}
+
+/// A member that is there, whatever it holds: `null` is not the same as nothing.
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}

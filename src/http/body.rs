@@ -1,0 +1,125 @@
+//! JSON bodies: bounded in bytes and depth, read once, every refusal with its place and without its content.
+
+use actix_web::http::header::CONTENT_TYPE;
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use bytes::BytesMut;
+use futures_util::StreamExt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::extract::printable;
+use crate::access::Principal;
+use crate::error::ApiError;
+
+/// The longest JSON body that carries no media.
+pub const MAX_JSON: usize = 1 << 20;
+
+/// The deepest JSON.
+const MAX_DEPTH: usize = 64;
+
+/// Reads a JSON body into `T`, which refuses members that it does not know. A body that names another tenant is refused first.
+pub async fn json<T: DeserializeOwned>(
+    request: &HttpRequest,
+    payload: web::Payload,
+    caller: &Principal,
+) -> Result<T, ApiError> {
+    if !is_json(request) {
+        return Err(ApiError::new(
+            actix_web::http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            "the body has to be application/json",
+        ));
+    }
+    let bytes = collect(payload, MAX_JSON).await?;
+    check_depth(&bytes)?;
+    let mut value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+        ApiError::validation(format!("the body is not JSON: line {}, column {}", error.line(), error.column()))
+    })?;
+    let Value::Object(members) = &mut value else {
+        return Err(ApiError::validation("the body is not a JSON object"));
+    };
+    for name in ["tenant", "tenantId"] {
+        if members.remove(name).is_some_and(|named| named.as_str() != Some(caller.tenant.as_str())) {
+            return Err(ApiError::other_tenant());
+        }
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| refusal(&error))
+}
+
+/// An answer in JSON that nobody keeps.
+pub fn answer(status: actix_web::http::StatusCode, body: &impl Serialize) -> HttpResponse {
+    HttpResponse::build(status).insert_header((header::CACHE_CONTROL, "no-store")).json(body)
+}
+
+fn is_json(request: &HttpRequest) -> bool {
+    let header = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    header.parse::<mime::Mime>().is_ok_and(|mime| mime.essence_str() == "application/json")
+}
+
+async fn collect(mut payload: web::Payload, most: usize) -> Result<BytesMut, ApiError> {
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|_| cut_off())?;
+        if bytes.len() + chunk.len() > most {
+            return Err(ApiError::too_large(most as u64));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// 400: the connection ended before the body did.
+pub fn cut_off() -> ApiError {
+    ApiError::validation("the body ended too soon")
+}
+
+/// Refuses what is nested too deep, before anything recurses into it.
+fn check_depth(json: &[u8]) -> Result<(), ApiError> {
+    let (mut depth, mut in_text, mut escaped) = (0usize, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => depth += 1,
+            b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(ApiError::validation(format!("the body is nested deeper than {MAX_DEPTH}")));
+        }
+    }
+    Ok(())
+}
+
+/// Says where and what was expected; never what was there.
+fn refusal(error: &serde_path_to_error::Error<serde_json::Error>) -> ApiError {
+    let message = error.inner().to_string();
+    if let Some(name) = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
+        return ApiError::validation(format!("unknown member {}", printable(name)));
+    }
+    if let Some(name) = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next()) {
+        return ApiError::validation(format!("{}: is needed", printable(name)));
+    }
+    let place = error.path().to_string();
+    let place = if place == "." { "the body".to_owned() } else { place.chars().take(128).collect() };
+    match message.rsplit_once("expected ") {
+        Some((_, expected)) => ApiError::validation(format!("{place}: expected {expected}")),
+        None => ApiError::validation(format!("{place}: not what it should be")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_counted_outside_of_texts() {
+        let deep = |n: usize| [vec![b'['; n], vec![b']'; n]].concat();
+        assert!(check_depth(&deep(64)).is_ok());
+        assert!(check_depth(&deep(65)).is_err());
+        let text = format!(r#"["{}\"{}"]"#, "[".repeat(100), "{".repeat(100));
+        assert!(check_depth(text.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,141 @@
+//! What a handler asks for in its signature: who is calling with which scope, and names in paths and queries.
+
+use std::future::{Ready, ready};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use actix_web::dev::Payload;
+use actix_web::http::header::AUTHORIZATION;
+use actix_web::web::{self, QueryConfig};
+use actix_web::{FromRequest, HttpRequest};
+use mediakeep_storage::{AssetId, RunId};
+
+use crate::access::{AuthError, Principal, Scope};
+use crate::app::App;
+use crate::error::ApiError;
+
+/// The service's parts.
+pub type Parts = web::Data<App>;
+
+/// A caller that has the scope `S`.
+#[derive(Debug)]
+pub struct Caller<S> {
+    /// Who it is.
+    pub principal: Principal,
+    scope: PhantomData<S>,
+}
+
+/// A scope as a type.
+pub trait Needs: 'static {
+    /// Which.
+    const SCOPE: Scope;
+}
+
+macro_rules! scopes {
+    ($($(#[$doc:meta])* $name:ident),*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Needs for $name {
+            const SCOPE: Scope = Scope::$name;
+        }
+    )*};
+}
+
+scopes!(
+    /// `assets:write`
+    AssetsWrite,
+    /// `assets:read`
+    AssetsRead,
+    /// `assets:mint`
+    AssetsMint,
+    /// `runs:write`
+    RunsWrite
+);
+
+impl<S: Needs> FromRequest for Caller<S> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(authorized(request, S::SCOPE).map(|principal| Self { principal, scope: PhantomData }))
+    }
+}
+
+fn authorized(request: &HttpRequest, scope: Scope) -> Result<Principal, ApiError> {
+    let principal = authenticated(request)?;
+    names_no_other_tenant(request, &principal)?;
+    if !principal.scopes.has(scope) {
+        return Err(ApiError::scope(scope));
+    }
+    Ok(principal)
+}
+
+/// Whose credential the request carries.
+pub fn authenticated(request: &HttpRequest) -> Result<Principal, AuthError> {
+    let mut headers = request.headers().get_all(AUTHORIZATION);
+    let header = match (headers.next(), headers.next()) {
+        (None, _) => return Err(AuthError::Missing),
+        (Some(_), Some(_)) => return Err(AuthError::Invalid),
+        (Some(one), None) => one.to_str().map_err(|_| AuthError::Invalid)?,
+    };
+    let app = parts(request);
+    app.live().access.authenticate(Some(header), app.now())
+}
+
+/// The tenant comes from the credential alone: naming it again is idle, naming another is refused.
+fn names_no_other_tenant(request: &HttpRequest, principal: &Principal) -> Result<(), ApiError> {
+    let own = principal.tenant.as_str();
+    let other_header = request.headers().get_all("x-tenant-id").any(|named| named.as_bytes() != own.as_bytes());
+    let query = url::form_urlencoded::parse(request.query_string().as_bytes());
+    let other_query = query.into_iter().any(|(name, named)| matches!(&*name, "tenant" | "tenantId") && named != own);
+    if other_header || other_query {
+        return Err(ApiError::other_tenant());
+    }
+    Ok(())
+}
+
+/// The service's parts, of a request that is being served by it.
+pub fn parts(request: &HttpRequest) -> Arc<App> {
+    let parts: &Parts = request.app_data().expect("server.rs puts the parts beside every route");
+    parts.clone().into_inner()
+}
+
+/// The asset in the path. What is no asset id at all is as unknown as an id that nobody has.
+pub fn asset_id(request: &HttpRequest) -> Result<AssetId, ApiError> {
+    AssetId::parse(request.match_info().query("assetId")).map_err(|_| ApiError::not_found())
+}
+
+/// The run in the path.
+pub fn run_id(request: &HttpRequest) -> Result<RunId, ApiError> {
+    RunId::parse(request.match_info().query("runId"))
+        .map_err(|_| ApiError::validation("runId: 1 to 128 of A-Z a-z 0-9 . _ : ~ -, not . or .."))
+}
+
+/// Queries that do not read are a 400 of ours.
+pub fn query_config() -> QueryConfig {
+    QueryConfig::default().error_handler(|_, _| ApiError::validation("the query does not read").into())
+}
+
+/// The parameters of a query: known names, each at most once; `tenant` and `tenantId` were looked at before.
+pub fn query(request: &HttpRequest, known: &[&'static str]) -> Result<Vec<Option<String>>, ApiError> {
+    let mut found = vec![None; known.len()];
+    for (name, value) in url::form_urlencoded::parse(request.query_string().as_bytes()) {
+        if matches!(&*name, "tenant" | "tenantId") {
+            continue;
+        }
+        let Some(place) = known.iter().position(|known| *known == name) else {
+            return Err(ApiError::validation(format!("unknown parameter {}", printable(&name))));
+        };
+        if found[place].replace(value.into_owned()).is_some() {
+            return Err(ApiError::validation(format!("{name}: given twice")));
+        }
+    }
+    Ok(found)
+}
+
+/// A name from outside, short and plain enough to be said back.
+pub fn printable(name: &str) -> String {
+    name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '?' }).collect()
+}

@@ -1,0 +1,137 @@
+//! The OpenAPI document, made from the handlers' own annotations.
+
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi, ToSchema};
+
+use super::{assets, manifest, meta, runs, serve, upload, urls};
+use crate::projection;
+
+/// Every refusal.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Error)]
+pub struct ErrorBody {
+    /// A code for programs.
+    error: String,
+    /// A sentence for people.
+    message: String,
+    /// What else there is to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    details: Option<Map<String, Value>>,
+}
+
+/// An inline ingest. The bytes may also stand under `contentBase64`, `data` or `dataBase64`, or be a `data:` URL.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InlineBody {
+    /// The bytes.
+    base64: String,
+    /// What they are said to be.
+    mime_type: Option<String>,
+    /// A file name of at most 255 bytes.
+    name: Option<String>,
+    /// Alternative text of at most 1024 characters.
+    alt: Option<String>,
+    /// A caption of at most 256 characters.
+    title: Option<String>,
+    /// The node that emitted them.
+    node_id: Option<String>,
+    /// The envelope that will carry them.
+    envelope_id: Option<String>,
+    /// That envelope's correlation.
+    correlation_id: Option<String>,
+    /// `ai-generation`, `user` or `system`.
+    source: Option<String>,
+    /// The digest that the bytes must have, in hex.
+    sha256: Option<String>,
+    /// Until when to keep them, whatever becomes of the run.
+    #[schema(format = DateTime)]
+    retain_until: Option<String>,
+    /// `auto`: the envelope carries small bytes itself; `url`: never.
+    delivery: Option<String>,
+}
+
+/// The same as a form: `file` holds the bytes.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MultipartBody {
+    /// The bytes.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    /// What they are said to be.
+    mime_type: Option<String>,
+    /// A file name.
+    name: Option<String>,
+    /// Alternative text.
+    alt: Option<String>,
+    /// A caption.
+    title: Option<String>,
+    /// The node that emitted them.
+    node_id: Option<String>,
+    /// The envelope that will carry them.
+    envelope_id: Option<String>,
+    /// That envelope's correlation.
+    correlation_id: Option<String>,
+    /// Who made them.
+    source: Option<String>,
+    /// The digest that the bytes must have.
+    sha256: Option<String>,
+    /// Until when to keep them.
+    #[schema(format = DateTime)]
+    retain_until: Option<String>,
+    /// `auto` or `url`.
+    delivery: Option<String>,
+}
+
+/// A manifest with its signature.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SignedManifest {
+    /// The page.
+    #[serde(flatten)]
+    manifest: projection::manifest::Manifest,
+    /// Over the RFC 8785 JSON of the rest.
+    signature: projection::manifest::Signature,
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "mediakeep", description = "Keeps a run log's media: typed, tenant-scoped, and alive exactly as long as the log that quotes it.", license(name = "Apache-2.0", identifier = "Apache-2.0")),
+    paths(
+        upload::ingest_into_run, upload::ingest,
+        assets::list, assets::show, assets::amend, assets::delete, assets::list_of_run,
+        serve::bound, serve::capability,
+        urls::mint, urls::mint_batch,
+        runs::list, runs::put, runs::show, runs::refer,
+        manifest::show,
+        meta::discovery, meta::schema, show, meta::healthz, meta::readyz,
+    ),
+    modifiers(&Bearer)
+)]
+struct Document;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("An API key, or a JWT of a configured issuer. Scopes are named at each route."))
+            .build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// The document.
+pub fn document() -> Value {
+    serde_json::to_value(Document::openapi()).unwrap_or(Value::Null)
+}
+
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "discovery", responses((status = 200, description = "OpenAPI 3.1")), security(()))]
+pub async fn show(request: HttpRequest) -> HttpResponse {
+    meta::cacheable(&request, "application/json", &document())
+}

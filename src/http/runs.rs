@@ -1,0 +1,125 @@
+//! The registry of runs.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use mediakeep_storage::RunId;
+use mediakeep_storage::index::RunQuery;
+use mediakeep_storage::record::RunStatus;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::assets::present;
+use super::body::{answer, json};
+use super::extract::{self, AssetsRead, Caller, RunsWrite, parts, run_id};
+use super::paging::{cursor, limit, read_cursor};
+use crate::assets::library;
+use crate::error::ApiError;
+use crate::projection::run::RunJson;
+use crate::retention::runs::{self, RunWish};
+
+/// The most assets of one request.
+const MAX_REFERENCES: usize = 1_000;
+
+/// What a host says of a run; only what is named changes.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = RunChange)]
+pub struct Change {
+    /// When the run's log ends; `null` is without end, on purpose.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    log_retain_until: Option<Option<String>>,
+    /// Or so many seconds after the run closes.
+    #[serde(default)]
+    log_retention_seconds: Option<i64>,
+    /// `open` or `closed`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    status: Option<RunStatus>,
+    /// The host's workflow.
+    #[serde(default)]
+    workflow_id: Option<String>,
+}
+
+/// Assets that a run's log quotes.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct References {
+    /// Each by its id, its `mediaRef`, or one of its URLs; at most 1000.
+    assets: Vec<String>,
+}
+
+/// A page of runs.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunPage {
+    runs: Vec<RunJson>,
+    /// Where the next page begins; absent on the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// Registers a run, or changes what is named.
+#[utoipa::path(put, path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)), request_body = Change,
+    responses((status = 200, body = RunJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["runs:write"])))]
+pub async fn put(caller: Caller<RunsWrite>, request: HttpRequest, payload: web::Payload) -> Result<HttpResponse, ApiError> {
+    let (app, run) = (parts(&request), run_id(&request)?);
+    let change: Change = json(&request, payload, &caller.principal).await?;
+    let wish = RunWish {
+        log_retain_until: change.log_retain_until,
+        log_retention_seconds: change.log_retention_seconds,
+        status: change.status,
+        workflow_id: change.workflow_id,
+    };
+    let view = runs::put(&app, &caller.principal, &run, wish).await?;
+    Ok(answer(StatusCode::OK, &RunJson::of(&view)))
+}
+
+/// A run.
+#[utoipa::path(get, path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)),
+    responses((status = 200, body = RunJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let view = runs::show(&parts(&request), &caller.principal.tenant, &run_id(&request)?).await?;
+    Ok(answer(StatusCode::OK, &RunJson::of(&view)))
+}
+
+/// The tenant's runs.
+#[utoipa::path(get, path = "/v1/runs", tag = "runs",
+    params(("status" = Option<String>, Query), ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query)),
+    responses((status = 200, body = RunPage), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+pub async fn list(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let found = extract::query(&request, &["status", "limit", "cursor"])?;
+    let [status, raw_limit, raw_cursor] = <[_; 3]>::try_from(found).unwrap_or_default();
+    let status = match status.as_deref() {
+        None => None,
+        Some("open") => Some(RunStatus::Open),
+        Some("closed") => Some(RunStatus::Closed),
+        Some(_) => return Err(ApiError::validation("status: open or closed")),
+    };
+    let query = RunQuery {
+        status,
+        after: read_cursor("runs", raw_cursor.as_deref(), |last| RunId::parse(last).ok())?,
+        limit: limit(raw_limit.as_deref(), library::DEFAULT_PAGE, library::MAX_PAGE)?,
+    };
+    let (views, more) = runs::page(&parts(&request), &caller.principal.tenant, query).await?;
+    let last = views.last().map(|view| cursor("runs", view.record.id.as_str()));
+    let page = RunPage { runs: views.iter().map(RunJson::of).collect(), next_cursor: last.filter(|_| more) };
+    Ok(answer(StatusCode::OK, &page))
+}
+
+/// Makes a run's log quote assets: all of them, or none.
+#[utoipa::path(post, path = "/v1/runs/{runId}/references", tag = "runs", params(("runId" = String, Path)), request_body = References,
+    responses((status = 200, body = RunJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["runs:write"])))]
+pub async fn refer(
+    caller: Caller<RunsWrite>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    let (app, run) = (parts(&request), run_id(&request)?);
+    let references: References = json(&request, payload, &caller.principal).await?;
+    if references.assets.is_empty() || references.assets.len() > MAX_REFERENCES {
+        return Err(ApiError::validation(format!("assets: 1 to {MAX_REFERENCES}")));
+    }
+    let view = runs::refer(&app, &caller.principal, &run, &references.assets).await?;
+    Ok(answer(StatusCode::OK, &RunJson::of(&view)))
+}

@@ -1,0 +1,258 @@
+//! Bytes on their way out, on both routes: conditions, ranges and the headers that keep a browser from doing more than showing them.
+//!
+//! Access is decided before any condition is looked at: a URL that is revoked never answers 304.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use actix_web::body::{BodySize, MessageBody, SizedStream};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use mediakeep_keys::{Class, Disposition};
+use mediakeep_storage::BlobKey;
+use mediakeep_storage::blob::Blob;
+
+use super::conditional::{self, Conditions, EntityTag, Outcome, Validators, if_range};
+use super::extract::{self, AssetsRead, Caller};
+use super::range::{self, Plan, multipart};
+use crate::app::App;
+use crate::assets::cache::CachedRow;
+use crate::assets::fetch;
+use crate::error::ApiError;
+
+/// What is small enough is read in one piece: one body, no stream.
+const SMALL: u64 = 64 * 1024;
+
+/// The longest that a browser may keep the bytes of a durable URL without asking again, in seconds.
+const MAX_AGE: i64 = 300;
+
+/// The bytes of the asset that a capability names. The token is the credential.
+#[utoipa::path(
+    get,
+    path = "/a/{capability}",
+    tag = "delivery",
+    params(("capability" = String, Path), ("Range" = Option<String>, Header), ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
+    responses((status = 200, description = "The bytes"), (status = 206, description = "Ranges of them"), (status = 304, description = "Unchanged"), (status = 404, body = super::openapi::ErrorBody), (status = 410, body = super::openapi::ErrorBody), (status = 416, body = super::openapi::ErrorBody)),
+    security(())
+)]
+pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let app = extract::parts(&request);
+    let caller = extract::authenticated(&request).ok();
+    let token = request.match_info().query("capability");
+    let opened = fetch::open_capability(&app, token, caller.as_ref()).await.map_err(|error| shared(error.into()))?;
+    let (cache_control, wish) = match &opened.claims.class {
+        Class::Durable => (durable_caching(&app, &opened.row), None),
+        Class::Delivery { disposition, .. } => {
+            (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
+        }
+    };
+    let mut response = HttpResponse::Ok();
+    cross_origin(&mut response);
+    respond(&app, &request, &opened.row, response, cache_control, wish).await
+}
+
+/// The bytes of an asset, for a credential of its tenant.
+#[utoipa::path(
+    get,
+    path = "/v1/assets/{assetId}/content",
+    tag = "delivery",
+    params(("assetId" = String, Path), ("Range" = Option<String>, Header), ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
+    responses((status = 200, description = "The bytes"), (status = 206, description = "Ranges of them"), (status = 304, description = "Unchanged"), (status = "4XX", body = super::openapi::ErrorBody)),
+    security(("bearer" = ["assets:read"]))
+)]
+pub async fn bound(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let app = extract::parts(&request);
+    let asset = extract::asset_id(&request)?;
+    let row = fetch::open_bound(&app, &caller.principal.tenant, asset).await?;
+    respond(&app, &request, &row, HttpResponse::Ok(), HeaderValue::from_static("no-store"), None).await
+}
+
+/// What a browser asks before it asks: answered without a look at the token.
+pub async fn preflight() -> HttpResponse {
+    let mut response = HttpResponse::NoContent();
+    cross_origin(&mut response);
+    response
+        .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"))
+        .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, "Range, If-Range, If-None-Match, If-Modified-Since"))
+        .insert_header((header::ACCESS_CONTROL_MAX_AGE, "86400"))
+        .finish()
+}
+
+async fn respond(
+    app: &App,
+    request: &HttpRequest,
+    row: &CachedRow,
+    mut response: HttpResponseBuilder,
+    cache_control: HeaderValue,
+    wish: Option<Disposition>,
+) -> Result<HttpResponse, ApiError> {
+    let (record, delivery) = (&row.view.record, &row.delivery);
+    let validators = validators(row)?;
+    response
+        .insert_header((header::ETAG, text(&delivery.etag)))
+        .insert_header((header::LAST_MODIFIED, text(&delivery.last_modified)))
+        .insert_header((header::CACHE_CONTROL, cache_control))
+        .insert_header((header::ACCEPT_RANGES, HeaderValue::from_static("bytes")))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
+        .insert_header((header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
+        .insert_header((header::CONTENT_SECURITY_POLICY, text(&delivery.security_policy)));
+    match conditional::evaluate(&conditions(request), &validators, conditional::Method::Retrieve) {
+        Outcome::Proceed => {}
+        Outcome::NotModified => return Ok(response.status(StatusCode::NOT_MODIFIED).finish()),
+        Outcome::PreconditionFailed => {
+            return Err(ApiError::new(StatusCode::PRECONDITION_FAILED, "version_conflict", "the asset is another one"));
+        }
+    }
+    let disposition = match wish {
+        Some(Disposition::Attachment) => &delivery.attachment,
+        // "inline" is a wish that only passive media are granted, and they have it already.
+        Some(Disposition::Inline) | None => &delivery.disposition,
+    };
+    response
+        .insert_header((header::CONTENT_DISPOSITION, text(disposition)))
+        .insert_header((REPR_DIGEST, text(&delivery.repr_digest)));
+    let len = record.bytes;
+    if request.method() == Method::HEAD {
+        response.insert_header((header::CONTENT_TYPE, text(&delivery.content_type)));
+        return Ok(response.body(Headless(len)));
+    }
+    let plan = range::plan(wanted_range(request, &validators), len);
+    if plan == Plan::Unsatisfiable {
+        return Err(ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "validation_error", "no byte of that range is there")
+            .reason("range_not_satisfiable")
+            .header("content-range", range::unsatisfied(len)));
+    }
+    let blob = app.blobs.open_blob(&record.tenant, record.blob, len).await?;
+    match plan {
+        Plan::Whole => {
+            app.metrics.sent(len);
+            response.insert_header((header::CONTENT_TYPE, text(&delivery.content_type)));
+            body(&mut response, &blob, 0..len).await
+        }
+        Plan::Single(range) => {
+            app.metrics.sent(range.end - range.start);
+            response
+                .status(StatusCode::PARTIAL_CONTENT)
+                .insert_header((header::CONTENT_TYPE, text(&delivery.content_type)))
+                .insert_header((header::CONTENT_RANGE, range::content_range(&range, len)));
+            body(&mut response, &blob, range).await
+        }
+        Plan::Multiple(ranges) => {
+            app.metrics.sent(ranges.iter().map(|range| range.end - range.start).sum());
+            response.status(StatusCode::PARTIAL_CONTENT);
+            Ok(several(&mut response, &blob, &ranges, &delivery.content_type))
+        }
+        Plan::Unsatisfiable => Err(ApiError::not_found()),
+    }
+}
+
+async fn body(
+    response: &mut HttpResponseBuilder,
+    blob: &Blob,
+    range: std::ops::Range<u64>,
+) -> Result<HttpResponse, ApiError> {
+    let length = range.end - range.start;
+    if length <= SMALL {
+        return Ok(response.body(blob.read(range).await?));
+    }
+    Ok(response.body(SizedStream::new(length, blob.stream(range))))
+}
+
+/// Several ranges, each with its own head, and the exact length of it all.
+fn several(
+    response: &mut HttpResponseBuilder,
+    blob: &Blob,
+    ranges: &[std::ops::Range<u64>],
+    content_type: &Bytes,
+) -> HttpResponse {
+    let boundary = multipart::Boundary::from_random(u128::from_be_bytes(BlobKey::generate().to_bytes()));
+    let content_type = String::from_utf8_lossy(content_type);
+    let framing = multipart::Framing::new(boundary, &content_type, ranges, blob.bytes());
+    let length = framing.content_length();
+    response.insert_header((header::CONTENT_TYPE, framing.content_type()));
+    let closing = futures_util::stream::iter([Ok(Bytes::from(framing.closing()))]);
+    let parts: Vec<_> = framing.parts().to_vec();
+    let blob = blob.clone();
+    let parts = futures_util::stream::iter(parts).flat_map(move |part| {
+        let head = futures_util::stream::iter([Ok(Bytes::from(part.head))]);
+        head.chain(blob.stream(part.range))
+    });
+    response.body(SizedStream::new(length, Box::pin(parts.chain(closing))))
+}
+
+/// The one range of the request that counts: HEAD has none, two lines are none, and a stale `If-Range` sends everything.
+fn wanted_range<'a>(request: &'a HttpRequest, validators: &Validators) -> Option<&'a str> {
+    let mut lines = request.headers().get_all(header::RANGE);
+    let (Some(line), None) = (lines.next(), lines.next()) else {
+        return None;
+    };
+    let fresh = request.headers().get(header::IF_RANGE).is_none_or(|value| if_range(value.as_bytes(), validators));
+    if fresh { line.to_str().ok() } else { None }
+}
+
+fn validators(row: &CachedRow) -> Result<Validators, ApiError> {
+    let etag = EntityTag::parse(&row.delivery.etag).ok_or_else(ApiError::not_found)?;
+    Ok(Validators { etag, last_modified: Some(row.view.record.created_at) })
+}
+
+fn conditions(request: &HttpRequest) -> Conditions<'_> {
+    let headers = request.headers();
+    Conditions {
+        if_match: headers.get_all(header::IF_MATCH).map(HeaderValue::as_bytes).collect(),
+        if_none_match: headers.get_all(header::IF_NONE_MATCH).map(HeaderValue::as_bytes).collect(),
+        if_modified_since: headers.get(header::IF_MODIFIED_SINCE).map(HeaderValue::as_bytes),
+        if_unmodified_since: headers.get(header::IF_UNMODIFIED_SINCE).map(HeaderValue::as_bytes),
+    }
+}
+
+/// A browser may keep the bytes of a durable URL for a while, but never past the asset's own time.
+fn durable_caching(app: &App, row: &CachedRow) -> HeaderValue {
+    let seconds = fetch::remaining_life(&row.view, app.now()).map_or(MAX_AGE, |life| life.min(MAX_AGE));
+    HeaderValue::from_str(&format!("private, max-age={seconds}"))
+        .unwrap_or_else(|_| HeaderValue::from_static("private, max-age=0"))
+}
+
+/// Capabilities are good from any page: the token is all there is to know.
+fn cross_origin(response: &mut HttpResponseBuilder) {
+    response
+        .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")))
+        .insert_header((
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static(
+                "Accept-Ranges, Content-Range, Content-Length, Content-Disposition, ETag, Repr-Digest",
+            ),
+        ))
+        .insert_header((CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("cross-origin")));
+}
+
+/// A refusal that a page of another origin may read, as it may read the bytes.
+fn shared(error: ApiError) -> ApiError {
+    error
+        .header("access-control-allow-origin", "*".to_owned())
+        .header("cross-origin-resource-policy", "cross-origin".to_owned())
+}
+
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+fn text(value: &Bytes) -> HeaderValue {
+    HeaderValue::from_maybe_shared(value.clone()).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// The body of a HEAD answer: it has a length, and no bytes.
+struct Headless(u64);
+
+impl MessageBody for Headless {
+    type Error = std::convert::Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.0)
+    }
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Poll::Ready(None)
+    }
+}

@@ -1,0 +1,64 @@
+//! Inline JSON: its bytes are decoded as they come, however long the string that holds them.
+
+use bytes::BytesMut;
+
+use super::Incoming;
+use super::inline::{InlineError, InlineReader, Limits, Payload};
+use super::stream::Body;
+use crate::assets::ingest::Ingested;
+use crate::error::ApiError;
+
+/// Strings other than the payload, and all that is not the payload together.
+const LIMITS: Limits = Limits { text_bytes: 16 << 10, frame_bytes: 64 << 10 };
+
+pub(super) async fn take(incoming: Incoming<'_>, mut body: Body) -> Result<Ingested, ApiError> {
+    no_members_in_query(&incoming)?;
+    let most = incoming.app.settings.limits.max_json_bytes.0;
+    if incoming.length().is_some_and(|length| length > most) {
+        return Err(ApiError::too_large(most));
+    }
+    let mut ingest = incoming.begin().await?;
+    let mut reader = InlineReader::new(incoming.start.principal.tenant.as_str(), LIMITS);
+    let (mut read, mut sink) = (0u64, BytesMut::new());
+    while let Some(chunk) = body.next().await? {
+        read += chunk.len() as u64;
+        if read > most {
+            return Err(ApiError::too_large(most));
+        }
+        reader.push(&chunk, &mut sink).map_err(refusal)?;
+        if !sink.is_empty() {
+            ingest.write(sink.split().freeze()).await?;
+        }
+    }
+    let inline = reader.finish().map_err(refusal)?;
+    let mut raw = inline.members;
+    match (inline.payload, &raw.url) {
+        (Payload::Missing, Some(_)) => {
+            return Err(ApiError::validation("url: nothing is fetched here; send the bytes").reason("fetch_disabled"));
+        }
+        (Payload::Missing, None) => return Err(ApiError::validation("base64: is needed")),
+        _ => {}
+    }
+    if raw.mime_type.is_none() {
+        raw.mime_type = inline.data_url_type;
+    }
+    let members = incoming.check(raw)?;
+    Ok(ingest.finish(members).await?)
+}
+
+/// An inline body says everything itself: a member in the query would be overlooked.
+fn no_members_in_query(incoming: &Incoming<'_>) -> Result<(), ApiError> {
+    crate::http::extract::query(incoming.request, &[]).map(drop)
+}
+
+fn refusal(error: InlineError) -> ApiError {
+    match error {
+        InlineError::ForeignTenant => ApiError::other_tenant(),
+        InlineError::InvalidBase64(bad) => {
+            ApiError::validation(format!("base64: character {} does not belong there", bad.offset))
+                .reason("invalid_base64")
+                .with("offset", bad.offset)
+        }
+        other => ApiError::validation(other.to_string()),
+    }
+}

@@ -1,0 +1,210 @@
+//! What bytes are: their type, kind, and the facts that their containers state.
+//!
+//! Promised: every input gets an answer within a fixed number of bytes read and steps taken; nothing is decoded to
+//! pixels or samples, inflated as a whole, fetched or run; `application/octet-stream` where no rule is sure. Bytes
+//! decide, and a declared type only breaks a tie inside one family. Deliberately absent: refusing. Broken bytes are
+//! described as broken, and what to do with them is for the caller.
+//!
+//! The order of the rules is the order of certainty: byte order marks, then signatures, then containers whose
+//! structure has to hold because their signature is short, and text last.
+
+pub mod admit;
+
+mod archive;
+mod audio;
+mod catalogue;
+mod container;
+mod declared;
+mod document;
+mod facts;
+mod image;
+mod inflate;
+mod magic;
+mod markup;
+mod reader;
+mod text;
+
+use std::{
+    fmt,
+    io::{Cursor, Read, Seek},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use serde::{Deserialize, Serialize};
+
+pub use declared::{BadType, Declared};
+pub use facts::{Facts, Flag, Provenance};
+
+use declared::UNKNOWN;
+use reader::Bytes;
+
+/// What `inspect` reads from: a file, or bytes in memory.
+pub trait Source: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send + ?Sized> Source for T {}
+
+/// What an inspection found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    /// The type that the bytes have.
+    pub mime_type: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// What the container states.
+    pub facts: Facts,
+}
+
+/// The coarse sort of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Still or animated pictures.
+    Image,
+    /// Sound without pictures.
+    Audio,
+    /// Moving pictures.
+    Video,
+    /// Paginated or office documents.
+    Document,
+    /// Text for people or programs.
+    Text,
+    /// Packed files.
+    Archive,
+    /// Everything else.
+    Other,
+}
+
+impl Kind {
+    /// The name used in JSON and in the index.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Audio => "audio",
+            Self::Video => "video",
+            Self::Document => "document",
+            Self::Text => "text",
+            Self::Archive => "archive",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.as_str())
+    }
+}
+
+/// Says what the bytes are. Blocking, bounded, and without failure: what cannot be read is unknown or not well formed.
+pub fn inspect(source: &mut dyn Source, size: u64, declared: Option<&Declared>) -> Found {
+    let mut bytes = Bytes::new(source, size);
+    // Neither our parsers nor a dependency's may take an upload down with them.
+    let mut found = catch_unwind(AssertUnwindSafe(|| identify(&mut bytes, declared))).unwrap_or_else(|_| {
+        tracing::error!(size_bytes = size, "a media parser panicked; the bytes are kept as unknown");
+        Found::unknown()
+    });
+    if let Some(declared) = declared
+        && declared.contradicts(&found.mime_type)
+    {
+        found.facts.flag(Flag::DeclaredMismatch);
+    }
+    found.facts.turn_upright();
+    found
+}
+
+/// A first guess from the beginning alone, for logs and early decisions; `inspect` has the last word.
+pub fn sniff(head: &[u8], declared: Option<&Declared>) -> String {
+    let head = &head[..head.len().min(SNIFF_WINDOW)];
+    inspect(&mut Cursor::new(head), head.len() as u64, declared).mime_type
+}
+
+impl Found {
+    fn of(mime_type: &str) -> Self {
+        Self { mime_type: mime_type.to_owned(), kind: catalogue::kind(mime_type), facts: Facts::default() }
+    }
+
+    /// Nothing is known, so nothing about it is broken.
+    fn unknown() -> Self {
+        Self::plain(UNKNOWN)
+    }
+
+    /// A type whose structure is not looked at any further than its rule did.
+    fn plain(mime_type: &str) -> Self {
+        let mut found = Self::of(mime_type);
+        found.facts.well_formed = true;
+        found
+    }
+}
+
+/// How much of the beginning the rules see at once: enough for a long comment before a root element.
+const SNIFF_WINDOW: usize = 64 * 1024;
+
+type Rule = fn(&mut Bytes<'_>, &[u8]) -> Option<Found>;
+
+/// By certainty; each looks at the head first, so that all but one cost a few comparisons.
+const RULES: &[Rule] = &[
+    image::probe,
+    audio::probe,
+    container::probe,
+    document::probe,
+    archive::probe,
+    magic::probe,
+];
+
+/// Rules on bytes that carry no signature worth the name: they demand that the structure holds.
+const FAINT_RULES: &[Rule] = &[audio::probe_faint, container::probe_faint, image::probe_faint, magic::probe_faint];
+
+fn identify(bytes: &mut Bytes<'_>, declared: Option<&Declared>) -> Found {
+    let head = bytes.peek(0, SNIFF_WINDOW).to_vec();
+    if head.is_empty() {
+        return Found::unknown();
+    }
+    // FF FE is a byte order mark before it is anything else: MPEG audio begins with the same bits.
+    if let Some(found) = text::probe_marked(bytes, &head, declared) {
+        return found;
+    }
+    if let Some(found) = RULES.iter().find_map(|rule| rule(bytes, &head)) {
+        return found;
+    }
+    if let Some(found) = text::probe(bytes, &head, declared) {
+        return found;
+    }
+    FAINT_RULES.iter().find_map(|rule| rule(bytes, &head)).unwrap_or_else(Found::unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The whole of an inspection of bytes in memory.
+    pub(crate) fn look(bytes: &[u8]) -> Found {
+        inspect(&mut Cursor::new(bytes), bytes.len() as u64, None)
+    }
+
+    #[test]
+    fn nothing_is_unknown() {
+        assert_eq!(look(b"").mime_type, UNKNOWN);
+    }
+
+    #[test]
+    fn noise_is_unknown() {
+        let noise: Vec<u8> = (0u32..4096).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        assert_eq!(look(&noise).mime_type, UNKNOWN);
+    }
+
+    #[test]
+    fn a_mismatch_is_flagged_and_never_followed() {
+        let declared = Declared::parse("audio/mpeg").expect("a type");
+        let found = inspect(&mut Cursor::new(b"%PDF-1.4\n%%EOF"), 14, declared.as_ref());
+        assert_eq!(found.mime_type, "application/pdf");
+        assert!(found.facts.flags.contains(&Flag::DeclaredMismatch));
+    }
+
+    #[test]
+    fn a_size_that_is_not_there_is_survived() {
+        let found = inspect(&mut Cursor::new(b"GIF89a"), 1 << 40, None);
+        assert_eq!(found.mime_type, "image/gif");
+        assert!(!found.facts.well_formed);
+    }
+}

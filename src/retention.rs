@@ -1,0 +1,7 @@
+//! The registry of runs, and the end of what nothing needs any more.
+//!
+//! How long a thing is kept is computed by [`mediakeep_storage::retention`], the same for every index; here are the use cases.
+
+pub mod runs;
+pub mod sweep;
+pub mod verify;

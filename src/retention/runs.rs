@@ -1,0 +1,134 @@
+//! The registry: what a host says of its runs, and which assets their logs quote.
+
+use mediakeep_storage::audit::AuditKind;
+use mediakeep_storage::blob::RecordOf;
+use mediakeep_storage::index::{Referred, RunQuery};
+use mediakeep_storage::record::{RunRecord, RunView};
+use mediakeep_storage::retention::{RunConflict, RunUpdate, after};
+use mediakeep_storage::{AssetId, AuditEvent, RunId, TenantId, Timestamp};
+use serde_json::json;
+
+use crate::access::Principal;
+use crate::app::App;
+use crate::assets::library::{MAX_PAGE, forget_older};
+use crate::assets::urls::asset_named;
+use crate::assets::{AssetError, members};
+
+/// What a host says, not looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunWish {
+    /// `logRetainUntil`; `Some(None)` is a `null`.
+    pub log_retain_until: Option<Option<String>>,
+    /// `logRetentionSeconds`.
+    pub log_retention_seconds: Option<i64>,
+    /// `status`.
+    pub status: Option<mediakeep_storage::record::RunStatus>,
+    /// `workflowId`.
+    pub workflow_id: Option<String>,
+}
+
+/// Registers the run, or changes what the wish names.
+pub async fn put(app: &App, caller: &Principal, run: &RunId, wish: RunWish) -> Result<RunView, AssetError> {
+    let (tenant, now) = (&caller.tenant, app.now());
+    let update = checked(app, run, wish, now)?;
+    let audit = AuditEvent::new(AuditKind::Floor, &*caller.id, now).run(run).details(json!({
+        "logRetainUntil": update.log_retain_until,
+        "logRetentionSeconds": update.log_retention_seconds,
+        "status": update.status,
+    }));
+    let updated = app.index.update_run(tenant, &update, &app.terms(tenant), audit, now).await?;
+    let view = updated.map_err(|RunConflict::Floor { current }| AssetError::RunFloor { current })?;
+    put_recovery_record(app, tenant, &view.record).await?;
+    Ok(view)
+}
+
+/// The run.
+pub async fn show(app: &App, tenant: &TenantId, run: &RunId) -> Result<RunView, AssetError> {
+    app.index.run(tenant, run).await?.ok_or(AssetError::NotFound)
+}
+
+/// A page of runs, and whether there is more behind it.
+pub async fn page(app: &App, tenant: &TenantId, query: RunQuery) -> Result<(Vec<RunView>, bool), AssetError> {
+    let limit = query.limit.clamp(1, MAX_PAGE);
+    let mut views = app.index.runs(tenant, &RunQuery { limit: limit + 1, ..query }).await?;
+    let more = views.len() > limit;
+    views.truncate(limit);
+    Ok((views, more))
+}
+
+/// Makes the run's log quote the assets, named by id, `mediaRef` or URL: all of them, or none.
+pub async fn refer(app: &App, caller: &Principal, run: &RunId, names: &[String]) -> Result<RunView, AssetError> {
+    let (tenant, now) = (&caller.tenant, app.now());
+    let named: Vec<Option<AssetId>> = names.iter().map(|name| asset_named(app, tenant, name)).collect();
+    let ids: Vec<AssetId> = named.iter().flatten().copied().collect();
+    if ids.len() < named.len() {
+        return Err(AssetError::Unknown { positions: unknown_positions(app, tenant, &named).await? });
+    }
+    let audit = AuditEvent::new(AuditKind::Refer, &*caller.id, now).run(run).details(json!({"assets": ids}));
+    let record = match app.index.refer(tenant, run, &ids, &app.terms(tenant), audit, now).await? {
+        Referred::Unknown(positions) => return Err(AssetError::Unknown { positions }),
+        Referred::All(record) => record,
+    };
+    ids.iter().for_each(|id| app.rows.changed(*id));
+    put_recovery_record(app, tenant, &record).await?;
+    show(app, tenant, run).await
+}
+
+/// Where the unknown ones stand, when some are not even names: foreign and absent ones alike.
+async fn unknown_positions(app: &App, tenant: &TenantId, named: &[Option<AssetId>]) -> Result<Vec<usize>, AssetError> {
+    let mut positions = Vec::new();
+    for (position, id) in named.iter().enumerate() {
+        let known = match id {
+            Some(id) => app.index.find(tenant, *id).await?.is_some(),
+            None => false,
+        };
+        if !known {
+            positions.push(position);
+        }
+    }
+    Ok(positions)
+}
+
+fn checked(app: &App, run: &RunId, wish: RunWish, now: Timestamp) -> Result<RunUpdate, AssetError> {
+    let longest = longest(app, now);
+    if wish.log_retain_until.is_some() && wish.log_retention_seconds.is_some() {
+        let both = "logRetainUntil and logRetentionSeconds: one of them, not both";
+        return Err(AssetError::Invalid(both.to_owned()));
+    }
+    let until = match wish.log_retain_until {
+        None => None,
+        Some(None) if longest.is_some() => {
+            return Err(AssetError::Invalid("logRetainUntil: this service keeps nothing without end".to_owned()));
+        }
+        Some(None) => Some(None),
+        Some(Some(at)) => Some(Some(members::future("logRetainUntil", &at, now, longest)?)),
+    };
+    if let Some(seconds) = wish.log_retention_seconds {
+        let ends = now.checked_add(jiff::SignedDuration::from_secs(seconds)).ok();
+        if seconds < 1 || ends.is_none() || longest.is_some_and(|longest| ends.is_some_and(|at| at > longest)) {
+            let wrong = "logRetentionSeconds: at least 1, and no longer than this service keeps anything";
+            return Err(AssetError::Invalid(wrong.to_owned()));
+        }
+    }
+    Ok(RunUpdate {
+        id: run.clone(),
+        log_retain_until: until,
+        log_retention_seconds: wish.log_retention_seconds,
+        status: wish.status,
+        workflow_id: wish.workflow_id.map(|id| members::outer_id("workflowId", id)).transpose()?,
+    })
+}
+
+/// The latest end that anybody may ask for.
+pub fn longest(app: &App, now: Timestamp) -> Option<Timestamp> {
+    let most = app.settings.retention.max;
+    (most.as_secs() > 0).then(|| after(now, most.0))
+}
+
+/// Writes the run's row beside the bytes: after its transition, whose outcome it holds, and before anybody is told.
+async fn put_recovery_record(app: &App, tenant: &TenantId, record: &RunRecord) -> Result<(), AssetError> {
+    let json = serde_json::to_vec(record).map_err(|error| AssetError::Internal(error.to_string()))?;
+    app.blobs.put_record(tenant, RecordOf::Run(&record.id), record.revision, json).await?;
+    forget_older(app, tenant, RecordOf::Run(&record.id), record.revision).await;
+    Ok(())
+}

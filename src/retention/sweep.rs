@@ -1,0 +1,133 @@
+//! The sweep: ends what nothing keeps, removes the bytes that nobody holds, drops tombstones that had their time.
+//!
+//! It costs what is due, not what exists, and may stop at any point: whatever it has begun stands in the index, and the next one goes
+//! on with it. It never asks how old a thing is, only whether anything still needs it.
+
+use mediakeep_storage::blob::RecordOf;
+use mediakeep_storage::record::Doomed;
+use mediakeep_storage::retention::after;
+use mediakeep_storage::{StorageError, Timestamp};
+use serde::Serialize;
+use tracing::{info, warn};
+
+use crate::app::App;
+
+/// How many looks, assets or blobs are taken at a time: small enough that a request waits behind one step for a moment only.
+const STEP: usize = 256;
+
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Assets that ended.
+    pub expired: u64,
+    /// Their bytes.
+    pub expired_bytes: u64,
+    /// Assets that were looked at and stay.
+    pub kept: u64,
+    /// Blobs whose bytes are gone.
+    pub removed_blobs: u64,
+    /// Blobs whose bytes could not be removed; the next sweep tries again.
+    pub failed_blobs: u64,
+    /// Tombstones that had their time.
+    pub dropped: u64,
+    /// Old claims, answers and revocations.
+    pub tidied: u64,
+}
+
+/// One sweep, from what is due first to what is due now.
+pub async fn sweep(app: &App) -> Result<Report, StorageError> {
+    let now = app.now();
+    let mut report = Report::default();
+    settle_due(app, now, &mut report).await?;
+    loop {
+        let (removed, failed) = remove_doomed(app, None).await?;
+        report.removed_blobs += removed;
+        report.failed_blobs += failed;
+        if removed == 0 {
+            break;
+        }
+    }
+    loop {
+        let tidied = app.index.tidy(STEP, now).await?;
+        report.tidied += tidied as u64;
+        if tidied < STEP {
+            break;
+        }
+    }
+    app.metrics.expired(report.expired);
+    app.metrics.blobs_removed(report.removed_blobs, report.failed_blobs);
+    if report != (Report { kept: report.kept, ..Report::default() }) {
+        info!(
+            expired = report.expired,
+            expired_bytes = report.expired_bytes,
+            removed_blobs = report.removed_blobs,
+            failed_blobs = report.failed_blobs,
+            dropped = report.dropped,
+            "swept: {} assets ended, {} blobs removed",
+            report.expired,
+            report.removed_blobs
+        );
+    }
+    Ok(report)
+}
+
+/// How many assets a sweep would end now, counted up to `limit`; changes nothing.
+pub async fn count_due(app: &App, limit: usize) -> Result<usize, StorageError> {
+    let terms = crate::app::terms(&app.settings, app.settings.retention.default_run_log);
+    app.index.count_due(limit, &terms, app.now()).await
+}
+
+async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<(), StorageError> {
+    loop {
+        let due = app.index.due(now, STEP).await?;
+        if due.is_empty() {
+            return Ok(());
+        }
+        for look in due {
+            let terms = app.terms(&look.tenant);
+            loop {
+                let settled = app.index.settle(&look, STEP, &terms, "sweep", now).await?;
+                for record in &settled.expired {
+                    app.rows.changed(record.id);
+                    report.expired += 1;
+                    report.expired_bytes += record.bytes;
+                }
+                for asset in &settled.dropped {
+                    app.rows.changed(*asset);
+                    if let Err(error) = app.blobs.remove_records(&look.tenant, RecordOf::Asset(*asset), None).await {
+                        warn!(asset.id = %asset, error = %error, "the recovery record of a dropped tombstone stays behind");
+                    }
+                }
+                report.kept += settled.kept as u64;
+                report.dropped += settled.dropped.len() as u64;
+                if settled.done {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+/// Takes blobs whose time has come out of reach and removes their bytes: `wanted` alone, if it is among them, or a step of all.
+/// Returns how many went and how many could not.
+pub async fn remove_doomed(app: &App, wanted: Option<&Doomed>) -> Result<(u64, u64), StorageError> {
+    let now = app.now();
+    let silent_since = after(now, -app.settings.retention.orphan_grace.0);
+    let doomed = app.index.doom(silent_since, STEP, now).await?;
+    let (mut removed, mut failed) = (0, 0);
+    for doomed in doomed.iter().filter(|doomed| wanted.is_none_or(|wanted| wanted == *doomed)) {
+        match app.blobs.remove(&doomed.tenant, doomed.blob).await {
+            Ok(()) => {
+                app.index.forget(doomed).await?;
+                removed += 1;
+            }
+            Err(error) => {
+                warn!(blob.key = %doomed.blob, error = %error, "a blob could not be removed; the next sweep tries again");
+                failed += 1;
+            }
+        }
+    }
+    Ok((removed, failed))
+}

@@ -1,0 +1,146 @@
+//! A running service: its sockets, its jobs, its end.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use actix_web::{HttpServer, middleware, web};
+use tokio::task::JoinHandle;
+
+use crate::app::{self, App, StartError};
+use crate::clock::Clock;
+use crate::config::{ConfigError, Settings};
+use crate::http::{guard, routes};
+use crate::jobs::{Jobs, Reload};
+
+/// How long requests that are being answered may take when the service is told to stop, in seconds.
+const SHUTDOWN: u64 = 30;
+
+/// A client that has not said its request's head by then is cut off.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// An idle connection is kept for so long.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
+
+/// As large as a chunk of a blob, so that each is taken in one piece; more only costs memory.
+const WRITE_BUFFER: usize = 128 * 1024;
+
+/// A service that is running.
+#[derive(Debug)]
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Where its metrics are.
+    pub admin_address: Option<SocketAddr>,
+    /// Its parts.
+    pub app: Arc<App>,
+    handles: Vec<ServerHandle>,
+    servers: Vec<JoinHandle<io::Result<()>>>,
+    jobs: Jobs,
+}
+
+/// Opens the stores, binds the sockets, starts the jobs. `reload` brings settings that were changed meanwhile.
+pub async fn start(settings: Settings, clock: Clock, reload: Option<Reload>) -> Result<Running, StartError> {
+    app::prepare(&settings).await?;
+    let listener = bind("server.listen", &settings.server.listen)?;
+    let address = local_address(&listener)?;
+    let admin = match settings.server.admin_listen.as_str() {
+        "" => None,
+        admin => Some(bind("server.admin_listen", admin)?),
+    };
+    let admin_address = admin.as_ref().map(local_address).transpose()?;
+    let base_url = match settings.server.public_base_url.as_str() {
+        "" => format!("http://{address}"),
+        url => url.to_owned(),
+    };
+    let app = Arc::new(App::open(settings, clock, base_url)?);
+    if app.live().access.is_empty() {
+        let nobody = "nobody could call: configure access.api_keys or access.issuers (`mediakeep access hash-key` makes a key)";
+        return Err(ConfigError(nobody.to_owned()).into());
+    }
+    let mut running = Running {
+        address,
+        admin_address,
+        jobs: Jobs::start(&app, reload),
+        handles: Vec::new(),
+        servers: Vec::new(),
+        app,
+    };
+    running.serve(listener, routes::public, None)?;
+    if let Some(admin) = admin {
+        running.serve(admin, routes::admin, Some(1))?;
+    }
+    Ok(running)
+}
+
+impl Running {
+    /// Stops: no new request, the running ones to their end, then the jobs. Nothing that was answered is lost.
+    pub async fn stop(self) {
+        for handle in &self.handles {
+            handle.stop(true).await;
+        }
+        self.wind_up().await;
+    }
+
+    /// Waits until the servers have stopped by themselves or on a signal.
+    pub async fn wait(mut self) -> io::Result<()> {
+        let mut ended = Ok(());
+        for server in std::mem::take(&mut self.servers) {
+            let result = server.await.unwrap_or_else(|error| Err(io::Error::other(error.to_string())));
+            for handle in &self.handles {
+                handle.stop(true).await;
+            }
+            ended = ended.and(result);
+        }
+        self.wind_up().await;
+        ended
+    }
+
+    async fn wind_up(self) {
+        for server in self.servers {
+            let _ = server.await;
+        }
+        self.jobs.stop().await;
+    }
+
+    fn serve(
+        &mut self,
+        listener: TcpListener,
+        routes: fn(&mut web::ServiceConfig),
+        workers: Option<usize>,
+    ) -> Result<(), StartError> {
+        let parts = web::Data::from(self.app.clone());
+        let server = HttpServer::new(move || {
+            actix_web::App::new().app_data(parts.clone()).wrap(middleware::from_fn(guard::guard)).configure(routes)
+        });
+        let server = match workers {
+            Some(workers) => server.workers(workers),
+            None => server,
+        };
+        let server = server
+            .client_request_timeout(HEAD_TIME)
+            .keep_alive(KEEP_ALIVE)
+            .h1_write_buffer_size(WRITE_BUFFER)
+            .shutdown_timeout(SHUTDOWN)
+            .disable_signals()
+            .listen(listener)
+            .map_err(|error| ConfigError(format!("cannot listen: {error}")))?
+            .run();
+        self.handles.push(server.handle());
+        self.servers.push(tokio::spawn(server));
+        Ok(())
+    }
+}
+
+fn bind(name: &str, address: &str) -> Result<TcpListener, ConfigError> {
+    let listener = TcpListener::bind(address)
+        .map_err(|error| ConfigError(format!("{name}: cannot listen on {address}: {error}")))?;
+    listener.set_nonblocking(true).map_err(|error| ConfigError(format!("{name}: {error}")))?;
+    Ok(listener)
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, ConfigError> {
+    listener.local_addr().map_err(|error| ConfigError(format!("server.listen: {error}")))
+}

@@ -1,0 +1,220 @@
+//! What the service says of itself: counters for machines, log lines for the person woken up.
+//!
+//! No label and no line holds a token, a key, a body, a URL's path, or a name that a tenant chose.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The counters of one service; nothing is global.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    ingested: Family<KindLabels, Counter>,
+    ingested_bytes: Counter,
+    sent_bytes: Counter,
+    refusals: Family<ReasonLabels, Counter>,
+    inspections_failed: Counter,
+    expired: Counter,
+    removed_blobs: Counter,
+    failed_blobs: Counter,
+    reads_not_logged: Counter<u64, AtomicU64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: String,
+    method: &'static str,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+impl Metrics {
+    /// Counters that stand at zero.
+    pub fn new() -> Self {
+        let metrics = Self {
+            registry: Registry::default(),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.0005, 4.0, 9))),
+            ingested: Family::default(),
+            ingested_bytes: Counter::default(),
+            sent_bytes: Counter::default(),
+            refusals: Family::default(),
+            inspections_failed: Counter::default(),
+            expired: Counter::default(),
+            removed_blobs: Counter::default(),
+            failed_blobs: Counter::default(),
+            reads_not_logged: Counter::default(),
+        };
+        metrics.registered()
+    }
+
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("mediakeep_http_requests", "Requests by route, method and status", self.requests.clone());
+        registry.register(
+            "mediakeep_http_request_duration_seconds",
+            "Time to the first byte of the answer, by route",
+            self.durations.clone(),
+        );
+        registry.register("mediakeep_assets_stored", "Assets stored, by kind", self.ingested.clone());
+        registry.register("mediakeep_stored_bytes", "Bytes of the assets stored", self.ingested_bytes.clone());
+        registry.register("mediakeep_sent_bytes", "Bytes of assets promised to readers", self.sent_bytes.clone());
+        registry.register("mediakeep_capability_refusals", "Capabilities that opened nothing, by reason", self.refusals.clone());
+        registry.register(
+            "mediakeep_inspections_failed",
+            "Inspections that came to no end",
+            self.inspections_failed.clone(),
+        );
+        registry.register("mediakeep_assets_expired", "Assets that ended", self.expired.clone());
+        registry.register("mediakeep_blobs_removed", "Blobs whose bytes were removed", self.removed_blobs.clone());
+        registry.register(
+            "mediakeep_blob_removals_failed",
+            "Blobs whose bytes could not be removed and will be tried again",
+            self.failed_blobs.clone(),
+        );
+        registry.register(
+            "mediakeep_reads_not_logged",
+            "Reads that the sampled audit log only counts",
+            self.reads_not_logged.clone(),
+        );
+        self
+    }
+
+    /// A request was answered.
+    pub fn request(&self, route: &str, method: &'static str, status: u16, took: Duration) {
+        self.requests.get_or_create(&RequestLabels { route: route.to_owned(), method, status }).inc();
+        self.durations.get_or_create(&RouteLabels { route: route.to_owned() }).observe(took.as_secs_f64());
+    }
+
+    /// An asset was stored.
+    pub fn ingested(&self, kind: &str, bytes: u64) {
+        self.ingested.get_or_create(&KindLabels { kind: kind.to_owned() }).inc();
+        self.ingested_bytes.inc_by(bytes);
+    }
+
+    /// Bytes of an asset were promised to a reader.
+    pub fn sent(&self, bytes: u64) {
+        self.sent_bytes.inc_by(bytes);
+    }
+
+    /// A capability opened nothing.
+    pub fn capability_refused(&self, reason: &'static str) {
+        self.refusals.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// An inspection came to no end.
+    pub fn inspection_failed(&self) {
+        self.inspections_failed.inc();
+    }
+
+    /// Assets ended.
+    pub fn expired(&self, assets: u64) {
+        self.expired.inc_by(assets);
+    }
+
+    /// Blobs' bytes were removed, or not.
+    pub fn blobs_removed(&self, removed: u64, failed: u64) {
+        self.removed_blobs.inc_by(removed);
+        self.failed_blobs.inc_by(failed);
+    }
+
+    /// Reads were only counted.
+    pub fn reads_not_logged(&self, reads: u64) {
+        self.reads_not_logged.inc_by(reads);
+    }
+
+    /// All of them, in the text format of OpenMetrics.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        match encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            Err(_) => String::new(),
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Ids that no two requests share: by what the process is told apart, and a count.
+#[derive(Debug)]
+pub struct RequestIds {
+    process: String,
+    count: AtomicU64,
+}
+
+impl RequestIds {
+    /// Ids of this process.
+    pub fn new(process: String) -> Self {
+        Self { process, count: AtomicU64::new(0) }
+    }
+
+    /// The next one.
+    pub fn next(&self) -> String {
+        format!("{}-{:x}", self.process, self.count.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Starts the log: JSON on stdout unless it is a terminal. `level` has been looked at with the settings.
+pub fn start_log(level: &str) {
+    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::registry().with(filter);
+    let _ = if std::io::stdout().is_terminal() {
+        log.with(tracing_subscriber::fmt::layer().with_target(false)).try_init()
+    } else {
+        log.with(tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(false)).try_init()
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_stands_in_the_text() {
+        let metrics = Metrics::new();
+        metrics.ingested("image", 12);
+        metrics.request("/a/{capability}", "GET", 200, Duration::from_millis(1));
+        metrics.capability_refused("token");
+
+        let text = metrics.text();
+        for line in [
+            r#"mediakeep_assets_stored_total{kind="image"} 1"#,
+            "mediakeep_stored_bytes_total 12",
+            r#"mediakeep_http_requests_total{route="/a/{capability}",method="GET",status="200"} 1"#,
+            r#"mediakeep_capability_refusals_total{reason="token"} 1"#,
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
+    }
+}

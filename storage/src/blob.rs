@@ -1,0 +1,289 @@
+//! Bytes: immutable blobs under random keys, and small recovery records beside them.
+//!
+//! A blob is written once, sealed, read, removed; it never changes, so whoever has opened one may go on reading it. What is staged
+//! and not sealed is nobody's: [`BlobStore::remove`] takes it away too. [`Staging::seal`] returns when the bytes and the way to them
+//! are durable.
+//!
+//! Local files have a path of their own ([`local`]): a request for a small hot file should cost a system call or two, and the stream
+//! of a general object store costs a dozen thread hops. Everything else speaks to [`object_store::ObjectStore`].
+//!
+//! ```text
+//! staging/<tenant>.<key>            being written (local files only)
+//! t/<tenant>/b/<kk>/<key>           a sealed blob
+//! t/<tenant>/r/<what>/<id>/<n>.json a recovery record; of one <id> the highest <n> counts
+//! ```
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
+use jiff::Timestamp;
+use object_store::{ObjectStore, ObjectStoreExt, PutPayload, path::Path};
+use url::Url;
+
+use crate::error::StorageError;
+use crate::ids::{BlobKey, Digest, TenantId};
+
+mod local;
+mod object;
+mod read;
+
+pub use read::{Blob, BlobReader};
+
+/// Where blobs and their records lie.
+#[derive(Debug, Clone)]
+pub struct BlobStore {
+    objects: Arc<dyn ObjectStore>,
+    /// Set for local files, which have their own way in and out.
+    files: Option<local::Files>,
+}
+
+/// What was sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sealed {
+    /// How many bytes.
+    pub bytes: u64,
+    /// Their SHA-256.
+    pub sha256: Digest,
+}
+
+/// A blob that the store holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Whose folder it lies in.
+    pub tenant: TenantId,
+    /// Its key.
+    pub blob: BlobKey,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// When it was written.
+    pub modified: Timestamp,
+}
+
+/// What a recovery record is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordOf<'a> {
+    /// An asset's row.
+    Asset(crate::AssetId),
+    /// A run's row.
+    Run(&'a crate::RunId),
+}
+
+impl BlobStore {
+    /// Opens the store at that address: `file:` (the folder is made) or `memory:`.
+    pub fn open(address: &Url) -> Result<Self, StorageError> {
+        match address.scheme() {
+            "memory" => Ok(Self {
+                objects: Arc::new(object_store::memory::InMemory::new()),
+                files: None,
+            }),
+            "file" => {
+                let root = folder_of(address)?;
+                let files = local::Files::open(&root)?;
+                let objects = object_store::local::LocalFileSystem::new_with_prefix(&root)
+                    .map_err(|error| unavailable(&error))?
+                    .with_fsync(true);
+                Ok(Self { objects: Arc::new(objects), files: Some(files) })
+            }
+            other => Err(StorageError::BadAddress(format!(
+                "store.url: this build opens file: and memory:, not {other}:"
+            ))),
+        }
+    }
+
+    /// A place to write a new blob to.
+    pub fn stage(&self, tenant: &TenantId, blob: BlobKey) -> Staging {
+        Staging(match &self.files {
+            Some(files) => Stage::Local(local::Staging::new(files.clone(), tenant, blob)),
+            None => Stage::Object(object::Staging::new(self.objects.clone(), blob_path(tenant, blob))),
+        })
+    }
+
+    /// Opens a blob of which `bytes` are known to be there.
+    pub async fn open_blob(&self, tenant: &TenantId, blob: BlobKey, bytes: u64) -> Result<Blob, StorageError> {
+        match &self.files {
+            Some(files) => files.open_blob(tenant, blob, bytes),
+            None => Ok(Blob::object(self.objects.clone(), blob_path(tenant, blob), bytes)),
+        }
+    }
+
+    /// Removes a blob, staged or sealed. One that is not there is no error: a crash may have come between the removal and its note.
+    pub async fn remove(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
+        match &self.files {
+            Some(files) => files.remove(tenant, blob).await,
+            None => ignore_missing(self.objects.delete(&blob_path(tenant, blob)).await),
+        }
+    }
+
+    /// Every sealed blob, in no order; what does not look like one of ours is passed over.
+    pub fn blobs(&self) -> BoxStream<'_, Result<Stored, StorageError>> {
+        self.objects
+            .list(Some(&Path::from("t")))
+            .map_err(|error| unavailable(&error))
+            .try_filter_map(|meta| async move { Ok(stored(&meta)) })
+            .boxed()
+    }
+
+    /// Size of the blob, if it is there.
+    pub async fn size(&self, tenant: &TenantId, blob: BlobKey) -> Result<Option<u64>, StorageError> {
+        match self.objects.head(&blob_path(tenant, blob)).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(unavailable(&error)),
+        }
+    }
+
+    /// Writes a recovery record: durable when this returns. Of one thing, the record with the highest `revision` counts.
+    pub async fn put_record(&self, tenant: &TenantId, of: RecordOf<'_>, revision: u64, json: Vec<u8>) -> Result<(), StorageError> {
+        let path = record_folder(tenant, of).join(format!("{revision:020}.json"));
+        let put = self.objects.put(&path, PutPayload::from(json)).await;
+        put.map(drop).map_err(|error| unavailable(&error))
+    }
+
+    /// The newest recovery record, if there is one.
+    pub async fn newest_record(&self, tenant: &TenantId, of: RecordOf<'_>) -> Result<Option<Bytes>, StorageError> {
+        let Some(newest) = self.record_paths(tenant, of).await?.into_iter().max() else {
+            return Ok(None);
+        };
+        let got = self.objects.get(&newest).await.map_err(|error| unavailable(&error))?;
+        got.bytes().await.map(Some).map_err(|error| unavailable(&error))
+    }
+
+    /// Removes the recovery records older than `revision`, or all of them.
+    pub async fn remove_records(&self, tenant: &TenantId, of: RecordOf<'_>, older_than: Option<u64>) -> Result<(), StorageError> {
+        let keep_from = older_than.map(|revision| record_folder(tenant, of).join(format!("{revision:020}.json")));
+        for path in self.record_paths(tenant, of).await? {
+            if keep_from.as_ref().is_none_or(|from| path < *from) {
+                ignore_missing(self.objects.delete(&path).await)?;
+            }
+        }
+        if let (Some(files), None) = (&self.files, older_than) {
+            files.remove_empty_folder(record_folder(tenant, of).as_ref());
+        }
+        Ok(())
+    }
+
+    /// Whether nothing was ever stored here.
+    pub async fn is_empty(&self) -> Result<bool, StorageError> {
+        let first = self.objects.list(Some(&Path::from("t"))).next().await;
+        first.transpose().map(|found| found.is_none()).map_err(|error| unavailable(&error))
+    }
+
+    /// How much room is left, where that is a question with an answer.
+    pub fn free_space(&self) -> Option<u64> {
+        self.files.as_ref().and_then(local::Files::free_space)
+    }
+
+    /// Whether the store answers.
+    pub async fn ready(&self) -> Result<(), StorageError> {
+        match &self.files {
+            Some(files) => files.ready(),
+            None => self.size(&TenantId::parse("ready").expect("a valid name"), BlobKey::from_bytes([0; 16])).await.map(drop),
+        }
+    }
+
+    async fn record_paths(&self, tenant: &TenantId, of: RecordOf<'_>) -> Result<Vec<Path>, StorageError> {
+        let folder = record_folder(tenant, of);
+        let list = self.objects.list(Some(&folder)).map_ok(|meta| meta.location);
+        list.try_collect().await.map_err(|error| unavailable(&error))
+    }
+}
+
+/// A blob being written: hashed on its way. Dropped before it is sealed, it is nobody's; `abort` removes it at once.
+#[derive(Debug)]
+pub struct Staging(Stage);
+
+#[derive(Debug)]
+enum Stage {
+    Local(local::Staging),
+    Object(object::Staging),
+}
+
+impl Staging {
+    /// Takes the next bytes; returns when there is room for more. At most [`PIECES_IN_FLIGHT`] of [`PIECE`] bytes wait for the disk.
+    pub async fn write(&mut self, chunk: Bytes) -> Result<(), StorageError> {
+        match &mut self.0 {
+            Stage::Local(staging) => staging.write(chunk).await,
+            Stage::Object(staging) => staging.write(chunk).await,
+        }
+    }
+
+    /// Ends the blob: when this returns it is complete and durable.
+    pub async fn seal(self) -> Result<Sealed, StorageError> {
+        match self.0 {
+            Stage::Local(staging) => staging.seal().await,
+            Stage::Object(staging) => staging.seal().await,
+        }
+    }
+
+    /// Takes back what was written.
+    pub async fn abort(self) -> Result<(), StorageError> {
+        match self.0 {
+            Stage::Local(staging) => staging.abort().await,
+            Stage::Object(staging) => staging.abort().await,
+        }
+    }
+}
+
+/// What is gathered before the disk is troubled: large enough that a thread hop is nothing beside it.
+const PIECE: usize = 512 * 1024;
+
+/// One piece is written while the next is gathered.
+pub const PIECES_IN_FLIGHT: usize = 2;
+
+fn folder_of(address: &Url) -> Result<PathBuf, StorageError> {
+    address
+        .to_file_path()
+        .map_err(|()| StorageError::BadAddress(format!("store.url: {address} does not name a folder of this machine")))
+}
+
+fn blob_path(tenant: &TenantId, blob: BlobKey) -> Path {
+    let key = blob.to_string();
+    Path::from_iter(["t", &tenant.prefix(), "b", &key[..2], &key])
+}
+
+fn record_folder(tenant: &TenantId, of: RecordOf<'_>) -> Path {
+    let (what, id) = match of {
+        RecordOf::Asset(id) => ("a", id.to_string()),
+        RecordOf::Run(id) => ("r", data_encoding::BASE32_NOPAD.encode(id.as_str().as_bytes()).to_ascii_lowercase()),
+    };
+    Path::from_iter(["t", &tenant.prefix(), "r", what, &id])
+}
+
+fn stored(meta: &object_store::ObjectMeta) -> Option<Stored> {
+    let parts: Vec<_> = meta.location.parts().collect();
+    let [_, prefix, folder, _, key] = parts.as_slice() else {
+        return None;
+    };
+    if folder.as_ref() != "b" {
+        return None;
+    }
+    Some(Stored {
+        tenant: TenantId::from_prefix(prefix.as_ref()).ok()?,
+        blob: BlobKey::parse(key.as_ref()).ok()?,
+        bytes: meta.size,
+        modified: Timestamp::from_millisecond(meta.last_modified.timestamp_millis()).ok()?,
+    })
+}
+
+fn ignore_missing(result: object_store::Result<()>) -> Result<(), StorageError> {
+    match result {
+        Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+fn unavailable(error: &object_store::Error) -> StorageError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = cause {
+        if let Some(file) = inner.downcast_ref::<std::io::Error>() {
+            return StorageError::file("store", "reading or writing a file", file);
+        }
+        cause = inner.source();
+    }
+    StorageError::Unavailable { store: "store", reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Every kind of store does the same.
+
+use futures_util::TryStreamExt;
+
+use super::*;
+
+/// A store of each kind; the folder lives as long as the store.
+fn stores() -> Vec<(Option<tempfile::TempDir>, BlobStore)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let local = Url::from_directory_path(folder.path()).expect("an absolute path");
+    vec![
+        (Some(folder), BlobStore::open(&local).expect("a local store")),
+        (None, BlobStore::open(&Url::parse("memory:").expect("an address")).expect("a store in memory")),
+    ]
+}
+
+fn acme() -> TenantId {
+    TenantId::parse("acme").expect("a tenant")
+}
+
+async fn put(store: &BlobStore, blob: BlobKey, bytes: &[u8], chunk: usize) -> Sealed {
+    let mut staging = store.stage(&acme(), blob);
+    for piece in bytes.chunks(chunk) {
+        staging.write(Bytes::copy_from_slice(piece)).await.expect("room");
+    }
+    staging.seal().await.expect("sealed")
+}
+
+async fn all(store: &BlobStore) -> Vec<BlobKey> {
+    store.blobs().map_ok(|stored| stored.blob).try_collect().await.expect("a list")
+}
+
+#[tokio::test]
+async fn what_was_sealed_comes_back() {
+    for (_folder, store) in stores() {
+        let bytes: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
+        let blob = BlobKey::generate();
+
+        let sealed = put(&store, blob, &bytes, 70_001).await;
+
+        let hash = digest_of(&bytes);
+        assert_eq!(sealed, Sealed { bytes: bytes.len() as u64, sha256: hash });
+        let opened = store.open_blob(&acme(), blob, sealed.bytes).await.expect("a blob");
+        let whole: Vec<Bytes> = opened.stream(0..sealed.bytes).try_collect().await.expect("the bytes");
+        assert_eq!(whole.concat(), bytes);
+        let part = opened.read(1_000_000..1_000_017).await.expect("a range");
+        assert_eq!(part[..], bytes[1_000_000..1_000_017]);
+        assert_eq!(all(&store).await, [blob]);
+    }
+}
+
+#[tokio::test]
+async fn an_aborted_blob_leaves_nothing() {
+    for (folder, store) in stores() {
+        let blob = BlobKey::generate();
+        let mut staging = store.stage(&acme(), blob);
+        staging.write(Bytes::from(vec![1; 20 * 1024 * 1024])).await.expect("room");
+
+        staging.abort().await.expect("aborted");
+
+        assert!(all(&store).await.is_empty());
+        if let Some(folder) = folder {
+            let left = std::fs::read_dir(folder.path().join("staging")).expect("a folder").count();
+            assert_eq!(left, 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn removing_takes_staged_and_sealed_bytes_and_may_be_repeated() {
+    for (folder, store) in stores() {
+        let (sealed, staged) = (BlobKey::generate(), BlobKey::generate());
+        put(&store, sealed, b"sealed", 6).await;
+        let mut staging = store.stage(&acme(), staged);
+        staging.write(Bytes::from(vec![1; 2 * 1024 * 1024])).await.expect("room");
+        drop(staging);
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+
+        for blob in [sealed, staged, sealed] {
+            store.remove(&acme(), blob).await.expect("removed");
+        }
+
+        assert!(all(&store).await.is_empty());
+        if let Some(folder) = folder {
+            let left = std::fs::read_dir(folder.path().join("staging")).expect("a folder").count();
+            assert_eq!(left, 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_blob_that_is_too_short_ends_in_an_error() {
+    for (_folder, store) in stores() {
+        let blob = BlobKey::generate();
+        put(&store, blob, b"short", 5).await;
+
+        let opened = store.open_blob(&acme(), blob, 500).await.expect("a blob");
+        let read: Result<Vec<Bytes>, _> = opened.stream(0..500).try_collect().await;
+
+        assert!(read.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_reader_reads_and_seeks() {
+    use std::io::{Read, Seek, SeekFrom};
+    for (_folder, store) in stores() {
+        let blob = BlobKey::generate();
+        put(&store, blob, b"0123456789", 3).await;
+        let opened = store.open_blob(&acme(), blob, 10).await.expect("a blob");
+
+        let mut reader = opened.reader();
+        let text = tokio::task::spawn_blocking(move || {
+            let mut text = String::new();
+            reader.seek(SeekFrom::End(-4))?;
+            reader.read_to_string(&mut text)?;
+            std::io::Result::Ok(text)
+        });
+
+        assert_eq!(text.await.expect("no panic").expect("the bytes"), "6789");
+    }
+}
+
+#[tokio::test]
+async fn of_recovery_records_the_newest_counts() {
+    for (_folder, store) in stores() {
+        let run = crate::RunId::parse("Run:1").expect("a run");
+        let of = RecordOf::Run(&run);
+        for revision in [1, 10, 9] {
+            let json = format!("{revision}").into_bytes();
+            store.put_record(&acme(), of, revision, json).await.expect("written");
+        }
+
+        let newest = store.newest_record(&acme(), of).await.expect("a record");
+        assert_eq!(newest.as_deref(), Some(&b"10"[..]));
+        assert!(all(&store).await.is_empty(), "a record is no blob");
+
+        store.remove_records(&acme(), of, None).await.expect("removed");
+        assert_eq!(store.newest_record(&acme(), of).await.expect("no record"), None);
+    }
+}
+
+fn digest_of(bytes: &[u8]) -> Digest {
+    let hash = ring::digest::digest(&ring::digest::SHA256, bytes);
+    Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes"))
+}

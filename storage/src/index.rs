@@ -1,0 +1,363 @@
+//! The index: what is known of assets, runs, uploads and the past.
+//!
+//! [`AssetIndex`] is the contract that every backend keeps; the crate page says what atomic, durable and visible mean in it. Each
+//! method is one whole transition, named for it, so that every backend has the same races: none. The suite in `contract` runs every
+//! transition against each of them, and random sequences of transitions against a model.
+//!
+//! # The queue of ends
+//!
+//! A run's end stands in one row, so extending a run is one write however many assets it has. What wakes the sweep is a queue of
+//! *looks*: a run is looked at when its log ends, an asset at the end of a term of its own (an unreferenced upload, a sender's wish).
+//! A look promises nothing: the floor is computed anew, and an asset that something else keeps is left alone, because whatever keeps
+//! it has a look of its own or has no end. A run that moves takes its look with it. So a sweep costs what is due, not what exists.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::audit::{AuditEvent, AuditRow};
+use crate::error::StorageError;
+use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::record::{
+    AssetRecord, AssetView, Claim, Doomed, Labels, RunRecord, RunStatus, RunView, Settled, UploadIntent,
+};
+use crate::retention::{RunConflict, RunUpdate, Terms};
+
+#[cfg(any(test, feature = "testing"))]
+pub mod contract;
+mod codec;
+#[cfg(any(test, feature = "testing"))]
+pub mod model;
+pub mod sled;
+
+/// What every index does. `now` is a parameter everywhere: an index has no clock.
+#[async_trait]
+pub trait AssetIndex: Debug + Send + Sync + 'static {
+    // ── One upload, in the order in which it happens ────────────────────────────────────────────────
+
+    /// Takes the idempotency key for this request, unless another has it: at most one holder at a time.
+    ///
+    /// A claim that was not renewed before it lapsed, and an answer past its time, are as if they had never been.
+    async fn claim(&self, tenant: &TenantId, claim: Claim, now: Timestamp) -> Result<Claimed, StorageError>;
+
+    /// Holds the claim for longer, if this request still holds it; says whether it does.
+    async fn renew_claim(&self, tenant: &TenantId, claim: &Claim) -> Result<bool, StorageError>;
+
+    /// Gives the claim up, if this request still holds it: the next request with the key starts afresh.
+    async fn release_claim(&self, tenant: &TenantId, claim: &Claim) -> Result<(), StorageError>;
+
+    /// Announces an upload, or says that it is still alive. While it is announced its bytes are nobody's to remove.
+    async fn begin_upload(&self, tenant: &TenantId, intent: UploadIntent) -> Result<(), StorageError>;
+
+    /// Withdraws an upload whose staged bytes are gone.
+    async fn end_upload(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError>;
+
+    /// The blob that holds these bytes for this tenant and could be shared now. Only a hint: `publish` decides.
+    async fn blob_of(&self, tenant: &TenantId, sha256: &Digest) -> Result<Option<BlobKey>, StorageError>;
+
+    /// Makes the asset visible, adds the run's reference, keeps the idempotency answer, ends the upload, writes the audit event: all
+    /// of it, or nothing.
+    ///
+    /// Equal bytes of the same tenant share the blob already held, rescuing it if it was condemned; the newcomer's own copy is then
+    /// doomed at `discard_at`, and the answer says where the bytes are. An unregistered run is kept from this reference on.
+    async fn publish(&self, tenant: &TenantId, asset: NewAsset, terms: &Terms, now: Timestamp) -> Result<Published, StorageError>;
+
+    // ── Assets ──────────────────────────────────────────────────────────────────────────────────────
+
+    /// The asset's row alone.
+    async fn find(&self, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRecord>, StorageError>;
+
+    /// The asset with its floor and references, as of one moment.
+    async fn view(&self, tenant: &TenantId, id: AssetId, terms: &Terms) -> Result<Option<AssetView>, StorageError>;
+
+    /// Assets in the order of their names, which is that of their making. What was there when paging began comes exactly once.
+    async fn page(&self, tenant: &TenantId, query: &AssetQuery, terms: &Terms) -> Result<Vec<AssetView>, StorageError>;
+
+    /// Changes the asset's words, if its row still has the revision that the caller saw.
+    async fn amend(&self, tenant: &TenantId, id: AssetId, change: Amendment, audit: AuditEvent) -> Result<Amended, StorageError>;
+
+    /// Gives the asset a new generation of durable URL: older ones open nothing from now on.
+    async fn raise_generation(
+        &self, tenant: &TenantId, id: AssetId, durable: NewDurable, audit: AuditEvent,
+    ) -> Result<Option<AssetRecord>, StorageError>;
+
+    /// Notes that a delivery URL was revoked; `keep_until` is when it would have ended by itself.
+    async fn revoke_url(&self, tenant: &TenantId, url_id: &str, keep_until: Timestamp, audit: AuditEvent) -> Result<(), StorageError>;
+
+    /// Whether a delivery URL was revoked.
+    async fn is_revoked(&self, tenant: &TenantId, url_id: &str) -> Result<bool, StorageError>;
+
+    // ── Runs ────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Registers the run, or changes what the update names; moves its look with its end.
+    async fn update_run(
+        &self, tenant: &TenantId, update: &RunUpdate, terms: &Terms, audit: AuditEvent, now: Timestamp,
+    ) -> Result<Result<RunView, RunConflict>, StorageError>;
+
+    /// The run and what it references.
+    async fn run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError>;
+
+    /// Runs in the order of their names.
+    async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError>;
+
+    /// Makes the run reference the assets, dead ones as tombstones: all of them, or none if one is unknown.
+    async fn refer(
+        &self, tenant: &TenantId, run: &RunId, assets: &[AssetId], terms: &Terms, audit: AuditEvent, now: Timestamp,
+    ) -> Result<Referred, StorageError>;
+
+    // ── The end ─────────────────────────────────────────────────────────────────────────────────────
+
+    /// What is to be looked at now, oldest look first. The one query across tenants besides those that say so: the sweep's.
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError>;
+
+    /// Looks at the assets of one look: expires each live one whose floor is past, computed anew inside the transaction, and lets
+    /// the others be. At most `limit` assets a call; the look stays until it has seen all.
+    ///
+    /// A dead asset whose tombstone has had its time is dropped with all its references.
+    async fn settle(&self, look: &Look, limit: usize, terms: &Terms, principal: &str, now: Timestamp) -> Result<Settlement, StorageError>;
+
+    /// Expires the asset if it is live and its floor is past, computed anew inside the transaction; returns it as it is afterwards.
+    async fn expire_if_due(
+        &self, tenant: &TenantId, id: AssetId, terms: &Terms, principal: &str, now: Timestamp,
+    ) -> Result<Option<AssetRecord>, StorageError>;
+
+    /// Ends the asset on its owner's word, unless something protects it; its blob, if nobody else holds it, is doomed at once.
+    async fn delete(
+        &self, tenant: &TenantId, id: AssetId, terms: &Terms, audit: AuditEvent, now: Timestamp,
+    ) -> Result<Deleted, StorageError>;
+
+    /// Takes blobs whose time has come out of reach of any rescue, and announced uploads that showed no life since `uploads_before`;
+    /// names those taken now and those that an earlier call took and whose bytes may still be there. Across tenants.
+    async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError>;
+
+    /// Drops the row of a doomed blob whose bytes are gone.
+    async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError>;
+
+    /// Drops claims, answers and revocations past their time; says how many. Across tenants.
+    async fn tidy(&self, limit: usize, now: Timestamp) -> Result<usize, StorageError>;
+
+    // ── Looking back and looking after ──────────────────────────────────────────────────────────────
+
+    /// Writes events that belong to no other transition.
+    async fn record(&self, tenant: &TenantId, events: Vec<AuditEvent>) -> Result<(), StorageError>;
+
+    /// Gives waiting audit rows their place in their tenants' chains; says how many. Across tenants.
+    async fn seal_audit(&self, limit: usize) -> Result<usize, StorageError>;
+
+    /// Sealed audit rows after `since`, oldest first.
+    async fn audit_rows(&self, tenant: &TenantId, since: u64, limit: usize) -> Result<Vec<AuditRow>, StorageError>;
+
+    /// Every blob that the index names, in order, from behind `after`: what `verify` compares with the store. Across tenants.
+    async fn blobs(&self, after: Option<(TenantId, BlobKey)>, limit: usize) -> Result<Vec<BlobRow>, StorageError>;
+
+    /// Assets as they are, in order, from behind `after`: what `verify` compares with the store. Across tenants.
+    async fn assets(&self, after: Option<(TenantId, AssetId)>, limit: usize) -> Result<Vec<AssetRecord>, StorageError>;
+
+    /// How many live assets would expire now, counted up to `limit`. Across tenants.
+    async fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError>;
+
+    /// Whether the index can read and write.
+    async fn ready(&self) -> Result<(), StorageError>;
+}
+
+/// Who has an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimed {
+    /// This request, from now on.
+    Yours,
+    /// Another one, which has not finished.
+    InFlight,
+    /// One that finished: it made this asset from a request with this fingerprint.
+    Settled {
+        /// What it made.
+        asset: AssetId,
+        /// Of what.
+        fingerprint: Digest,
+    },
+}
+
+/// What `publish` is given.
+#[derive(Debug, Clone)]
+pub struct NewAsset {
+    /// The row as it will stand, but for the blob if the bytes are shared.
+    pub record: AssetRecord,
+    /// The idempotency answer, if the request had a key.
+    pub settled: Option<Settled>,
+    /// When the newcomer's copy goes if it turns out not to be needed.
+    pub discard_at: Timestamp,
+    /// What the log says.
+    pub audit: AuditEvent,
+}
+
+/// What `publish` did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Published {
+    /// The asset is visible, and holds the bytes that were uploaded for it.
+    Stored(AssetView),
+    /// The asset is visible, and holds bytes that were there already; the copy is the caller's to remove and forget.
+    Shared(AssetView),
+    /// The idempotency claim was lost to another request: nothing happened.
+    ClaimLost,
+    /// The announcement was withdrawn or timed out, so the bytes may be gone: nothing happened.
+    UploadLost,
+}
+
+/// Which assets to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AssetQuery {
+    /// Only those that this run references.
+    pub run: Option<RunId>,
+    /// Only this family.
+    pub kind: Option<String>,
+    /// Only this type.
+    pub mime_type: Option<String>,
+    /// Only in this state: `live`, `expired` or `erased`.
+    pub state: Option<String>,
+    /// From behind this one.
+    pub after: Option<AssetId>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunQuery {
+    /// Only in this status.
+    pub status: Option<RunStatus>,
+    /// From behind this one.
+    pub after: Option<RunId>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A change of an asset's words: `Some(None)` clears, `None` leaves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Amendment {
+    /// The file name.
+    pub name: Option<Option<String>>,
+    /// The alternative text.
+    pub alt: Option<Option<String>>,
+    /// The caption.
+    pub title: Option<Option<String>>,
+    /// The revision that the caller saw; `None`: whatever it is.
+    pub expected: Option<u64>,
+}
+
+impl Amendment {
+    /// The words after the change.
+    pub fn apply(&self, labels: &Labels) -> Labels {
+        let pick = |change: &Option<Option<String>>, old: &Option<String>| match change {
+            Some(new) => new.clone(),
+            None => old.clone(),
+        };
+        Labels {
+            name: pick(&self.name, &labels.name),
+            alt: pick(&self.alt, &labels.alt),
+            title: pick(&self.title, &labels.title),
+        }
+    }
+}
+
+/// What `amend` did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Amended {
+    /// The row as it is now.
+    Changed(AssetRecord),
+    /// Somebody else changed it first.
+    Stale,
+    /// There is no such asset.
+    Unknown,
+    /// It is no longer live: its words are not to be changed.
+    Dead(AssetRecord),
+}
+
+/// What a new generation of durable URL is made of; the generation itself is the index's to count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDurable {
+    /// The ring key that signs it.
+    pub kid: String,
+    /// When, in seconds since 1970.
+    pub issued_at: i64,
+}
+
+/// What `refer` did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Referred {
+    /// The run references all of them; this is its row now.
+    All(RunRecord),
+    /// Nothing happened: at these positions stand unknown assets.
+    Unknown(Vec<usize>),
+}
+
+/// Something to be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// Whose.
+    pub tenant: TenantId,
+    /// At what.
+    pub at: LookAt,
+    /// Since when.
+    pub due: Timestamp,
+}
+
+/// What a look looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookAt {
+    /// Every asset that the run references.
+    Run(RunId),
+    /// One asset: its floor while it lives, its tombstone afterwards.
+    Asset(AssetId),
+}
+
+/// What `settle` did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settlement {
+    /// These assets ended.
+    pub expired: Vec<AssetRecord>,
+    /// Tombstones of these had their time: their rows are gone.
+    pub dropped: Vec<AssetId>,
+    /// So many live assets were looked at and stay.
+    pub kept: usize,
+    /// Whether the look is done.
+    pub done: bool,
+}
+
+/// What `delete` did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deleted {
+    /// It has ended.
+    Gone(AssetRecord),
+    /// It had ended before.
+    WasGone(AssetRecord),
+    /// Something protects it.
+    Protected(AssetView),
+    /// There is no such asset.
+    Unknown,
+}
+
+/// A blob that the index names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobRow {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Where it lies.
+    pub blob: BlobKey,
+    /// How many bytes it has; `None` for an upload in progress.
+    pub bytes: Option<u64>,
+    /// How many assets hold it.
+    pub holders: u64,
+    /// Whether its bytes may be gone already.
+    pub doomed: bool,
+}
+
+/// The audit event of an expiry, the same from every backend.
+fn expiry_event(record: &AssetRecord, principal: &str, now: Timestamp) -> AuditEvent {
+    AuditEvent::new(crate::audit::AuditKind::Expire, principal, now)
+        .asset(record.id)
+        .details(Value::from_iter([
+            ("bytes", Value::from(record.bytes)),
+            ("sha256", Value::from(record.sha256.to_string())),
+        ]))
+}

@@ -1,0 +1,130 @@
+//! The suite that every [`AssetIndex`](super::AssetIndex) passes.
+//!
+//! [`run_all`] tells the stories that the contract promises, each to an index of its own; [`random`] applies sequences of random
+//! transitions to an index and to the model, and finds them equal at each step. A backend runs both from its tests:
+//!
+//! ```ignore
+//! #[tokio::test(flavor = "multi_thread")]
+//! async fn it_keeps_the_contract() {
+//!     contract::run_all(|| async { fresh_index().await }).await;
+//! }
+//! ```
+//!
+//! A story asks only what the contract says. It does not say which looks there are, only that settling what is due ends what is past
+//! and nothing else; nor in which order one sweep ends things.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use super::AssetIndex;
+
+mod claims;
+mod ingest;
+mod assets;
+mod runs;
+mod ending;
+mod tombstones;
+mod blobs;
+mod audit;
+mod races;
+pub mod random;
+mod stage;
+
+/// An index that is told a story.
+pub type Subject = Arc<dyn AssetIndex>;
+
+/// Tells every story to an index of its own, which `make` makes: new and empty each time.
+///
+/// # Panics
+///
+/// When a promise is broken; the name of the story is printed before it begins.
+pub async fn run_all<F, Fut>(mut make: F)
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Subject>,
+{
+    macro_rules! tell {
+        ($($room:ident: $($story:ident),+;)+) => {$($(
+            eprintln!("{}: {}", stringify!($room), stringify!($story).replace('_', " "));
+            Box::pin($room::$story(make().await)).await;
+        )+)+};
+    }
+    tell! {
+        claims:
+            a_key_has_one_holder_at_a_time,
+            a_claim_that_lapsed_is_as_if_it_had_never_been,
+            only_its_holder_renews_or_releases_a_claim,
+            a_finished_request_leaves_its_answer,
+            a_lost_claim_publishes_nothing,
+            a_lapsed_claim_publishes_nothing,
+            a_key_of_one_tenant_is_nothing_to_another,
+            tidying_drops_what_is_past_and_nothing_else;
+        ingest:
+            what_is_published_is_visible,
+            an_upload_that_was_not_announced_is_lost,
+            a_withdrawn_upload_is_lost,
+            the_second_publication_of_one_upload_is_lost,
+            equal_bytes_of_a_tenant_share_a_blob,
+            equal_bytes_of_two_tenants_share_nothing;
+        assets:
+            nobody_finds_the_asset_of_another_tenant,
+            pages_give_each_asset_once_and_in_order,
+            a_page_has_what_was_asked_for,
+            words_change_only_from_the_revision_that_was_seen,
+            words_of_the_dead_do_not_change,
+            a_new_generation_counts_from_the_old_one,
+            a_revoked_url_stays_revoked_until_its_time,
+            the_newest_references_come_first;
+        runs:
+            a_run_that_nobody_registered_is_kept_from_its_last_reference,
+            a_registered_run_without_an_end_keeps_its_assets,
+            a_refused_update_changes_nothing,
+            a_run_counts_what_it_references,
+            runs_are_listed_by_name,
+            all_assets_are_referenced_or_none,
+            a_reference_that_is_there_stays_one;
+        ending:
+            an_unreferenced_upload_ends_after_its_term,
+            a_sender_may_ask_for_more,
+            an_asset_lives_to_the_last_moment_of_its_floor,
+            an_extended_run_keeps_its_assets,
+            a_default_end_gives_way_to_an_earlier_one,
+            the_longest_run_keeps_a_shared_asset,
+            what_an_ended_run_takes_up_ends_too,
+            what_is_published_into_an_ended_run_ends_too,
+            an_open_run_lets_go_when_it_closes,
+            a_wish_outlives_the_run,
+            longer_terms_hold_from_now_on,
+            a_large_run_is_settled_in_pages,
+            a_request_may_expire_what_is_past,
+            an_owner_deletes_what_nothing_protects,
+            what_is_due_is_counted_once;
+        tombstones:
+            a_tombstone_outlasts_the_last_run_that_mentions_it,
+            a_tombstone_that_no_run_mentions_counts_from_its_death,
+            an_open_run_keeps_its_tombstones,
+            a_dropped_row_leaves_no_references,
+            a_reference_to_the_dead_revives_nothing;
+        blobs:
+            the_last_holder_condemns_the_blob,
+            a_condemned_blob_is_rescued_by_the_same_bytes,
+            a_doomed_blob_is_out_of_reach,
+            deleted_bytes_go_at_once,
+            a_copy_goes_at_its_time_or_when_it_is_forgotten,
+            a_silent_upload_is_doomed_and_a_living_one_is_not,
+            a_doomed_blob_is_named_until_it_is_forgotten,
+            nothing_that_is_held_is_forgotten,
+            every_blob_is_listed_once_and_in_order;
+        audit:
+            each_transition_leaves_its_event,
+            each_tenant_has_a_chain_of_its_own,
+            sealing_goes_on_where_it_stopped,
+            an_asset_ends_with_an_event;
+        races:
+            two_publications_of_equal_bytes_share_one_blob,
+            a_publication_never_holds_a_doomed_blob,
+            a_claim_has_one_winner,
+            two_sweeps_end_each_asset_once,
+            a_call_that_nobody_waits_for_is_whole;
+    }
+}

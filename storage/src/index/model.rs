@@ -1,0 +1,251 @@
+//! The contract, done the plainest way: lists in memory, read from end to end each time.
+//!
+//! It shares nothing with the index in `sled` but the trait and the pure functions of `retention`, so that what the two agree on is the
+//! contract's and not one program's. It has no queue: what is due is found by computing every floor, which is what a queue of looks
+//! has to come to. Nothing is kept when it is dropped.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use self::state::State;
+use super::{
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Look, NewAsset, NewDurable, Published,
+    Referred, RunQuery, Settlement,
+};
+use crate::audit::{AuditEvent, AuditRow};
+use crate::error::StorageError;
+use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunView, UploadIntent};
+use crate::retention::{RunConflict, RunUpdate, Terms};
+
+mod state;
+mod records;
+mod ending;
+mod lists;
+
+/// An [`AssetIndex`] in memory, for tests.
+#[derive(Debug, Default)]
+pub struct ModelIndex {
+    state: Mutex<State>,
+}
+
+impl ModelIndex {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl AssetIndex for ModelIndex {
+    async fn claim(&self, tenant: &TenantId, claim: Claim, now: Timestamp) -> Result<Claimed, StorageError> {
+        Ok(self.state().claim(tenant, claim, now))
+    }
+
+    async fn renew_claim(&self, tenant: &TenantId, claim: &Claim) -> Result<bool, StorageError> {
+        Ok(self.state().renew_claim(tenant, claim))
+    }
+
+    async fn release_claim(&self, tenant: &TenantId, claim: &Claim) -> Result<(), StorageError> {
+        self.state().release_claim(tenant, claim);
+        Ok(())
+    }
+
+    async fn begin_upload(&self, tenant: &TenantId, intent: UploadIntent) -> Result<(), StorageError> {
+        self.state().begin_upload(tenant, &intent);
+        Ok(())
+    }
+
+    async fn end_upload(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
+        self.state().end_upload(tenant, blob);
+        Ok(())
+    }
+
+    async fn blob_of(&self, tenant: &TenantId, sha256: &Digest) -> Result<Option<BlobKey>, StorageError> {
+        Ok(self.state().blob_of(tenant, sha256))
+    }
+
+    async fn publish(
+        &self,
+        tenant: &TenantId,
+        asset: NewAsset,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Published, StorageError> {
+        Ok(self.state().publish(tenant, asset, terms, now))
+    }
+
+    async fn find(&self, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRecord>, StorageError> {
+        Ok(self.state().asset(tenant, id).cloned())
+    }
+
+    async fn view(&self, tenant: &TenantId, id: AssetId, terms: &Terms) -> Result<Option<AssetView>, StorageError> {
+        let state = self.state();
+        Ok(state.asset(tenant, id).map(|record| state.view(record, terms)))
+    }
+
+    async fn page(&self, tenant: &TenantId, query: &AssetQuery, terms: &Terms) -> Result<Vec<AssetView>, StorageError> {
+        Ok(self.state().page(tenant, query, terms))
+    }
+
+    async fn amend(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        change: Amendment,
+        audit: AuditEvent,
+    ) -> Result<Amended, StorageError> {
+        Ok(self.state().amend(tenant, id, &change, audit))
+    }
+
+    async fn raise_generation(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Option<AssetRecord>, StorageError> {
+        Ok(self.state().raise_generation(tenant, id, durable, audit))
+    }
+
+    async fn revoke_url(
+        &self,
+        tenant: &TenantId,
+        url_id: &str,
+        keep_until: Timestamp,
+        audit: AuditEvent,
+    ) -> Result<(), StorageError> {
+        self.state().revoke_url(tenant, url_id, keep_until, audit);
+        Ok(())
+    }
+
+    async fn is_revoked(&self, tenant: &TenantId, url_id: &str) -> Result<bool, StorageError> {
+        Ok(self.state().is_revoked(tenant, url_id))
+    }
+
+    async fn update_run(
+        &self,
+        tenant: &TenantId,
+        update: &RunUpdate,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Result<RunView, RunConflict>, StorageError> {
+        Ok(self.state().update_run(tenant, update, terms, audit, now))
+    }
+
+    async fn run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError> {
+        let state = self.state();
+        Ok(state.run(tenant, id).map(|record| state.run_view(tenant, record)))
+    }
+
+    async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError> {
+        Ok(self.state().runs(tenant, query))
+    }
+
+    async fn refer(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        assets: &[AssetId],
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Referred, StorageError> {
+        Ok(self.state().refer(tenant, run, assets, terms, audit, now))
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError> {
+        Ok(self.state().due(now, limit))
+    }
+
+    async fn settle(
+        &self,
+        look: &Look,
+        limit: usize,
+        terms: &Terms,
+        principal: &str,
+        now: Timestamp,
+    ) -> Result<Settlement, StorageError> {
+        Ok(self.state().settle(look, limit, terms, principal, now))
+    }
+
+    async fn expire_if_due(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        principal: &str,
+        now: Timestamp,
+    ) -> Result<Option<AssetRecord>, StorageError> {
+        Ok(self.state().expire_if_due(tenant, id, terms, principal, now))
+    }
+
+    async fn delete(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Deleted, StorageError> {
+        Ok(self.state().delete(tenant, id, terms, audit, now))
+    }
+
+    async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {
+        Ok(self.state().doom(uploads_before, limit, now))
+    }
+
+    async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError> {
+        self.state().forget(doomed);
+        Ok(())
+    }
+
+    async fn tidy(&self, limit: usize, now: Timestamp) -> Result<usize, StorageError> {
+        Ok(self.state().tidy(limit, now))
+    }
+
+    async fn record(&self, tenant: &TenantId, events: Vec<AuditEvent>) -> Result<(), StorageError> {
+        let mut state = self.state();
+        events.into_iter().for_each(|event| state.audit(tenant, event));
+        Ok(())
+    }
+
+    async fn seal_audit(&self, limit: usize) -> Result<usize, StorageError> {
+        Ok(self.state().seal_audit(limit))
+    }
+
+    async fn audit_rows(&self, tenant: &TenantId, since: u64, limit: usize) -> Result<Vec<AuditRow>, StorageError> {
+        Ok(self.state().audit_rows(tenant, since, limit))
+    }
+
+    async fn blobs(&self, after: Option<(TenantId, BlobKey)>, limit: usize) -> Result<Vec<BlobRow>, StorageError> {
+        Ok(self.state().blobs(after.as_ref(), limit))
+    }
+
+    async fn assets(&self, after: Option<(TenantId, AssetId)>, limit: usize) -> Result<Vec<AssetRecord>, StorageError> {
+        Ok(self.state().assets(after.as_ref(), limit))
+    }
+
+    async fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError> {
+        Ok(self.state().count_due(limit, terms, now))
+    }
+
+    async fn ready(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::index::contract;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn the_model_keeps_the_contract() {
+        contract::run_all(|| async { Arc::new(ModelIndex::default()) as Arc<dyn AssetIndex> }).await;
+    }
+}

@@ -1,0 +1,172 @@
+//! What the model remembers, and how an upload comes into it.
+
+use jiff::Timestamp;
+
+use crate::audit::{AuditEvent, AuditRow};
+use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::index::{Claimed, NewAsset, Published};
+use crate::record::{AssetRecord, Claim, RunRecord, UploadIntent};
+use crate::retention::Terms;
+
+/// Everything, in the order in which it came.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) assets: Vec<AssetRecord>,
+    pub(super) runs: Vec<(TenantId, RunRecord)>,
+    pub(super) references: Vec<Reference>,
+    pub(super) blobs: Vec<Blob>,
+    pub(super) claims: Vec<Kept>,
+    pub(super) revoked: Vec<(TenantId, String, Timestamp)>,
+    pub(super) waiting: Vec<(TenantId, AuditEvent)>,
+    pub(super) sealed: Vec<(TenantId, AuditRow)>,
+    /// The terms that were last heard of: what is due is asked for without any.
+    pub(super) terms: Option<Terms>,
+}
+
+/// The run references the asset.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Reference {
+    pub(super) tenant: TenantId,
+    pub(super) run: RunId,
+    pub(super) asset: AssetId,
+}
+
+/// A blob; its holders are the live assets that name it.
+#[derive(Debug, Clone)]
+pub(super) struct Blob {
+    pub(super) tenant: TenantId,
+    pub(super) key: BlobKey,
+    pub(super) bytes: Option<u64>,
+    pub(super) life: Life,
+}
+
+/// Where a blob is in its life.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Life {
+    Uploading(Timestamp),
+    /// Assets hold it, or held it and it goes at that time.
+    Shareable(Digest, Option<Timestamp>),
+    Copy(Timestamp),
+    Doomed,
+}
+
+/// An idempotency key, and who has it.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    tenant: TenantId,
+    claim: Claim,
+    answer: Option<(AssetId, Digest, Timestamp)>,
+}
+
+impl Kept {
+    pub(super) fn until(&self) -> Timestamp {
+        self.answer.map_or(self.claim.lapses_at, |(_, _, until)| until)
+    }
+}
+
+impl State {
+    fn claim_at(&self, tenant: &TenantId, name: &str) -> Option<usize> {
+        self.claims.iter().position(|kept| kept.tenant == *tenant && kept.claim.name == name)
+    }
+
+    /// The unanswered claim on that name by that holder.
+    fn held(&self, tenant: &TenantId, claim: &Claim) -> Option<usize> {
+        let at = self.claim_at(tenant, &claim.name)?;
+        let kept = &self.claims[at];
+        (kept.claim.holder == claim.holder && kept.answer.is_none()).then_some(at)
+    }
+
+    pub(super) fn claim(&mut self, tenant: &TenantId, claim: Claim, now: Timestamp) -> Claimed {
+        if let Some(at) = self.claim_at(tenant, &claim.name) {
+            let kept = &self.claims[at];
+            let alive = kept.until() > now;
+            match kept.answer {
+                Some((asset, fingerprint, _)) if alive => return Claimed::Settled { asset, fingerprint },
+                None if alive && kept.claim.holder != claim.holder => return Claimed::InFlight,
+                _ => drop(self.claims.remove(at)),
+            }
+        }
+        self.claims.push(Kept { tenant: tenant.clone(), claim, answer: None });
+        Claimed::Yours
+    }
+
+    pub(super) fn renew_claim(&mut self, tenant: &TenantId, claim: &Claim) -> bool {
+        let Some(at) = self.held(tenant, claim) else {
+            return false;
+        };
+        let held = &mut self.claims[at].claim;
+        held.lapses_at = held.lapses_at.max(claim.lapses_at);
+        true
+    }
+
+    pub(super) fn release_claim(&mut self, tenant: &TenantId, claim: &Claim) {
+        if let Some(at) = self.held(tenant, claim) {
+            self.claims.remove(at);
+        }
+    }
+
+    pub(super) fn blob_mut(&mut self, tenant: &TenantId, key: BlobKey) -> Option<&mut Blob> {
+        self.blobs.iter_mut().find(|blob| blob.tenant == *tenant && blob.key == key)
+    }
+
+    pub(super) fn begin_upload(&mut self, tenant: &TenantId, intent: &UploadIntent) {
+        match self.blob_mut(tenant, intent.blob) {
+            Some(Blob { life: Life::Uploading(alive_at), .. }) => *alive_at = intent.alive_at.max(*alive_at),
+            Some(_) => {}
+            None => {
+                let life = Life::Uploading(intent.alive_at);
+                self.blobs.push(Blob { tenant: tenant.clone(), key: intent.blob, bytes: None, life });
+            }
+        }
+    }
+
+    pub(super) fn end_upload(&mut self, tenant: &TenantId, key: BlobKey) {
+        self.blobs.retain(|blob| {
+            blob.tenant != *tenant || blob.key != key || !matches!(blob.life, Life::Uploading(_))
+        });
+    }
+
+    pub(super) fn blob_of(&self, tenant: &TenantId, sha256: &Digest) -> Option<BlobKey> {
+        let shareable = |blob: &&Blob| matches!(blob.life, Life::Shareable(digest, _) if digest == *sha256);
+        self.blobs.iter().filter(|blob| blob.tenant == *tenant).find(shareable).map(|blob| blob.key)
+    }
+
+    pub(super) fn publish(&mut self, tenant: &TenantId, new: NewAsset, terms: &Terms, now: Timestamp) -> Published {
+        self.terms = Some(*terms);
+        let claim = new.settled.as_ref().map(|settled| self.held(tenant, &settled.claim));
+        let claim = claim.map(|held| held.filter(|at| self.claims[*at].until() > now));
+        if claim == Some(None) {
+            return Published::ClaimLost;
+        }
+        let mut record = new.record;
+        let shared = self.blob_of(tenant, &record.sha256);
+        let (bytes, sha256) = (record.bytes, record.sha256);
+        match self.blob_mut(tenant, record.blob) {
+            Some(blob) if matches!(blob.life, Life::Uploading(_)) => {
+                blob.bytes = Some(bytes);
+                blob.life = match shared {
+                    Some(_) => Life::Copy(new.discard_at),
+                    None => Life::Shareable(sha256, None),
+                };
+            }
+            _ => return Published::UploadLost,
+        }
+        if let Some(key) = shared {
+            record.blob = key;
+            if let Some(blob) = self.blob_mut(tenant, key) {
+                blob.life = Life::Shareable(sha256, None);
+            }
+        }
+        if let (Some(Some(at)), Some(settled)) = (claim, new.settled) {
+            self.claims[at].answer = Some((record.id, settled.fingerprint, settled.keep_until));
+        }
+        if let Some(run) = &record.run {
+            self.touch(tenant, run, terms, now);
+            self.references.push(Reference { tenant: tenant.clone(), run: run.clone(), asset: record.id });
+        }
+        self.audit(tenant, new.audit);
+        self.assets.push(record.clone());
+        let view = self.view(&record, terms);
+        if shared.is_some() { Published::Shared(view) } else { Published::Stored(view) }
+    }
+}

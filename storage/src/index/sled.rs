@@ -1,0 +1,385 @@
+//! The embedded index: one folder, one process, nothing to install.
+//!
+//! # How it keeps the contract
+//!
+//! - **Atomic**: everything lies in one tree (`keys` has the layout), and a group of transitions is one batch of sled's, which a crash
+//!   keeps or loses as a whole.
+//! - **Durable**: one thread writes (`writer`). It takes what waits, applies it, flushes sled, syncs sled's files by handles of its own
+//!   (`disk` says why that is needed), and only then answers.
+//! - **Alone**: sled's file lock keeps a second process out, at once and with a sentence that says what to do.
+//! - **Never full**: sled stops writing for good when a write meets a full disk, so free space is looked at before each group.
+//!
+//! # What a reader sees
+//!
+//! Readers run beside the writer. One row is always whole. What takes several rows (an asset with its floor, one audit page) is read
+//! under a lock that the writer holds while it applies a batch, not while it waits for the disk: such a read is of one moment. A list
+//! of assets or runs takes that lock for each item anew, so that a long list never holds up the writer: each item is of one moment,
+//! the list is not. The counts of a run are taken without it, and are as exact as a count of something that changes can be.
+//!
+//! Point reads run on the caller's thread, which costs less than handing them over; whatever may walk many rows goes to
+//! `spawn_blocking`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use ::sled::{Db, Tree};
+
+use self::draft::Rows;
+use self::ending::Sweep;
+use self::keys::{Key, Parts, Space};
+use self::writer::{Room, Writer};
+use super::{
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Look, NewAsset, NewDurable, Published, Referred,
+    RunQuery, Settlement,
+};
+use crate::audit::{AuditEvent, AuditRow};
+use crate::error::StorageError;
+use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunView, UploadIntent};
+use crate::retention::{RunConflict, RunUpdate, Terms};
+
+mod ingest;
+mod assets;
+mod runs;
+mod ending;
+mod looks;
+mod blobs;
+mod upkeep;
+mod rows;
+mod keys;
+mod draft;
+mod writer;
+mod disk;
+#[cfg(test)]
+mod tests;
+
+/// The layout of `keys`. A later one is refused, an earlier one would be brought up to date at opening.
+const LAYOUT: u8 = 1;
+/// An asset with no more references than this is looked at on the caller's thread.
+const FEW: usize = 32;
+
+/// How the index uses its disk and memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SledOptions {
+    /// About how much memory sled's cache may take.
+    pub cache_bytes: u64,
+    /// With less free space than this nothing is added; what ends or removes things goes on down to a quarter of it.
+    pub min_free: u64,
+}
+
+impl Default for SledOptions {
+    /// 32 MiB of cache, and no look at free space.
+    fn default() -> Self {
+        Self { cache_bytes: 32 << 20, min_free: 0 }
+    }
+}
+
+/// An [`AssetIndex`] in a folder. Dropping it finishes what is queued and gives the folder free.
+pub struct SledIndex {
+    // In this order: the writer's thread ends before the tree is closed.
+    writer: Writer,
+    core: Arc<Core>,
+}
+
+impl SledIndex {
+    /// Opens the index in this folder, making it if it is not there.
+    ///
+    /// [`StorageError::Locked`] if somebody has it open, also in this process.
+    pub fn open(path: &Path, options: SledOptions) -> Result<Self, StorageError> {
+        let (db, files) = disk::open(path, &options)?;
+        check_layout(&db)?;
+        let next_event = next_event(&db)?;
+        let core = Arc::new(Core {
+            db,
+            moment: RwLock::new(()),
+            broken: OnceLock::new(),
+            options,
+            path: path.to_path_buf(),
+            _closed: disk::Closed(path.to_path_buf()),
+        });
+        let writer = Writer::start(core.clone(), files, next_event)
+            .map_err(|error| StorageError::file("index", "starting the writer", &error))?;
+        Ok(Self { writer, core })
+    }
+
+    /// Runs a read that may take long where it blocks nobody.
+    async fn walk<T, F>(&self, read: F) -> Result<T, StorageError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Core) -> Result<T, StorageError> + Send + 'static,
+    {
+        let core = self.core.clone();
+        tokio::task::spawn_blocking(move || read(&core))
+            .await
+            .map_err(|error| StorageError::Unavailable { store: "index", reason: format!("a read stopped: {error}") })?
+    }
+}
+
+#[async_trait]
+impl AssetIndex for SledIndex {
+    async fn claim(&self, tenant: &TenantId, claim: Claim, now: Timestamp) -> Result<Claimed, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Takes, move |draft| ingest::claim(draft, &tenant, &claim, now)).await
+    }
+
+    async fn renew_claim(&self, tenant: &TenantId, claim: &Claim) -> Result<bool, StorageError> {
+        let (tenant, claim) = (tenant.clone(), claim.clone());
+        self.writer.apply(Room::Makes, move |draft| ingest::renew(draft, &tenant, &claim)).await
+    }
+
+    async fn release_claim(&self, tenant: &TenantId, claim: &Claim) -> Result<(), StorageError> {
+        let (tenant, claim) = (tenant.clone(), claim.clone());
+        self.writer.apply(Room::Makes, move |draft| ingest::release(draft, &tenant, &claim)).await
+    }
+
+    async fn begin_upload(&self, tenant: &TenantId, intent: UploadIntent) -> Result<(), StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Takes, move |draft| blobs::begin(draft, &tenant, &intent)).await
+    }
+
+    async fn end_upload(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| blobs::end(draft, &tenant, blob)).await
+    }
+
+    async fn blob_of(&self, tenant: &TenantId, sha256: &Digest) -> Result<Option<BlobKey>, StorageError> {
+        self.core.rows().shareable(tenant, sha256)
+    }
+
+    async fn publish(&self, tenant: &TenantId, asset: NewAsset, terms: &Terms, now: Timestamp) -> Result<Published, StorageError> {
+        let (tenant, terms) = (tenant.clone(), *terms);
+        self.writer.apply(Room::Takes, move |draft| ingest::publish(draft, &tenant, asset, &terms, now)).await
+    }
+
+    async fn find(&self, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRecord>, StorageError> {
+        assets::find(&self.core, tenant, id)
+    }
+
+    async fn view(&self, tenant: &TenantId, id: AssetId, terms: &Terms) -> Result<Option<AssetView>, StorageError> {
+        if assets::has_few_references(&self.core, tenant, id)? {
+            return assets::view(&self.core, tenant, id, terms);
+        }
+        let (tenant, terms) = (tenant.clone(), *terms);
+        self.walk(move |core| assets::view(core, &tenant, id, &terms)).await
+    }
+
+    async fn page(&self, tenant: &TenantId, query: &AssetQuery, terms: &Terms) -> Result<Vec<AssetView>, StorageError> {
+        let (tenant, query, terms) = (tenant.clone(), query.clone(), *terms);
+        self.walk(move |core| assets::page(core, &tenant, &query, &terms)).await
+    }
+
+    async fn amend(&self, tenant: &TenantId, id: AssetId, change: Amendment, audit: AuditEvent) -> Result<Amended, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Takes, move |draft| assets::amend(draft, &tenant, id, &change, audit)).await
+    }
+
+    async fn raise_generation(
+        &self, tenant: &TenantId, id: AssetId, durable: NewDurable, audit: AuditEvent,
+    ) -> Result<Option<AssetRecord>, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| assets::raise_generation(draft, &tenant, id, durable, audit)).await
+    }
+
+    async fn revoke_url(&self, tenant: &TenantId, url_id: &str, keep_until: Timestamp, audit: AuditEvent) -> Result<(), StorageError> {
+        let (tenant, url_id) = (tenant.clone(), url_id.to_owned());
+        self.writer.apply(Room::Makes, move |draft| assets::revoke_url(draft, &tenant, &url_id, keep_until, audit)).await
+    }
+
+    async fn is_revoked(&self, tenant: &TenantId, url_id: &str) -> Result<bool, StorageError> {
+        assets::is_revoked(&self.core, tenant, url_id)
+    }
+
+    async fn update_run(
+        &self, tenant: &TenantId, update: &RunUpdate, terms: &Terms, audit: AuditEvent, now: Timestamp,
+    ) -> Result<Result<RunView, RunConflict>, StorageError> {
+        let (owner, update, terms) = (tenant.clone(), update.clone(), *terms);
+        let updated =
+            self.writer.apply(Room::Takes, move |draft| runs::update(draft, &owner, &update, &terms, audit, now)).await?;
+        let record = match updated {
+            Ok(record) => record,
+            Err(conflict) => return Ok(Err(conflict)),
+        };
+        // Counted outside of the transition: a run may reference more assets than a writer should read.
+        let tenant = tenant.clone();
+        self.walk(move |core| runs::count(core.rows(), &tenant, record)).await.map(Ok)
+    }
+
+    async fn run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        self.walk(move |core| runs::view(core, &tenant, &id)).await
+    }
+
+    async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError> {
+        let (tenant, query) = (tenant.clone(), query.clone());
+        self.walk(move |core| runs::list(core, &tenant, &query)).await
+    }
+
+    async fn refer(
+        &self, tenant: &TenantId, run: &RunId, assets: &[AssetId], terms: &Terms, audit: AuditEvent, now: Timestamp,
+    ) -> Result<Referred, StorageError> {
+        let (tenant, run, assets, terms) = (tenant.clone(), run.clone(), assets.to_vec(), *terms);
+        self.writer
+            .apply(Room::Takes, move |draft| runs::refer(draft, &tenant, &run, &assets, &terms, audit, now))
+            .await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError> {
+        self.walk(move |core| ending::due(core, now, limit)).await
+    }
+
+    async fn settle(&self, look: &Look, limit: usize, terms: &Terms, principal: &str, now: Timestamp) -> Result<Settlement, StorageError> {
+        let (look, terms, principal) = (look.clone(), *terms, principal.to_owned());
+        self.writer
+            .apply(Room::Makes, move |draft| {
+                ending::settle(draft, &look, limit, Sweep { terms: &terms, principal: &principal, now })
+            })
+            .await
+    }
+
+    async fn expire_if_due(
+        &self, tenant: &TenantId, id: AssetId, terms: &Terms, principal: &str, now: Timestamp,
+    ) -> Result<Option<AssetRecord>, StorageError> {
+        let (tenant, terms, principal) = (tenant.clone(), *terms, principal.to_owned());
+        self.writer
+            .apply(Room::Makes, move |draft| {
+                ending::expire_if_due(draft, &tenant, id, Sweep { terms: &terms, principal: &principal, now })
+            })
+            .await
+    }
+
+    async fn delete(
+        &self, tenant: &TenantId, id: AssetId, terms: &Terms, audit: AuditEvent, now: Timestamp,
+    ) -> Result<Deleted, StorageError> {
+        let (tenant, terms) = (tenant.clone(), *terms);
+        self.writer.apply(Room::Makes, move |draft| ending::delete(draft, &tenant, id, &terms, audit, now)).await
+    }
+
+    async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {
+        self.writer.apply(Room::Makes, move |draft| blobs::doom(draft, uploads_before, limit, now)).await
+    }
+
+    async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError> {
+        let doomed = doomed.clone();
+        self.writer.apply(Room::Makes, move |draft| blobs::forget(draft, &doomed)).await
+    }
+
+    async fn tidy(&self, limit: usize, now: Timestamp) -> Result<usize, StorageError> {
+        self.writer.apply(Room::Makes, move |draft| upkeep::tidy(draft, limit, now)).await
+    }
+
+    async fn record(&self, tenant: &TenantId, events: Vec<AuditEvent>) -> Result<(), StorageError> {
+        let tenant = tenant.clone();
+        self.writer
+            .apply(Room::Takes, move |draft| {
+                events.into_iter().for_each(|event| draft.audit(&tenant, event));
+                Ok(())
+            })
+            .await
+    }
+
+    async fn seal_audit(&self, limit: usize) -> Result<usize, StorageError> {
+        self.writer.apply(Room::Makes, move |draft| upkeep::seal(draft, limit)).await
+    }
+
+    async fn audit_rows(&self, tenant: &TenantId, since: u64, limit: usize) -> Result<Vec<AuditRow>, StorageError> {
+        let tenant = tenant.clone();
+        self.walk(move |core| upkeep::audit_rows(core, &tenant, since, limit)).await
+    }
+
+    async fn blobs(&self, after: Option<(TenantId, BlobKey)>, limit: usize) -> Result<Vec<BlobRow>, StorageError> {
+        self.walk(move |core| blobs::list(core, after, limit)).await
+    }
+
+    async fn assets(&self, after: Option<(TenantId, AssetId)>, limit: usize) -> Result<Vec<AssetRecord>, StorageError> {
+        self.walk(move |core| assets::list(core, after, limit)).await
+    }
+
+    async fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError> {
+        let terms = *terms;
+        self.walk(move |core| ending::count_due(core, limit, &terms, now)).await
+    }
+
+    async fn ready(&self) -> Result<(), StorageError> {
+        if disk::free_bytes(&self.core.path)? < self.core.options.min_free {
+            return Err(StorageError::Full { store: "index" });
+        }
+        // A transition that writes nothing, and yet only a writer that works answers it.
+        self.writer.apply(Room::Makes, |draft| draft.rows().get(&Key::space(Space::Meta)).map(|_| ())).await
+    }
+}
+
+impl fmt::Debug for SledIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SledIndex").field("path", &self.core.path).finish_non_exhaustive()
+    }
+}
+
+/// What the readers and the writer share.
+struct Core {
+    db: Db,
+    /// Held by the writer while it applies a batch, and by whoever reads several rows as of one moment.
+    moment: RwLock<()>,
+    /// Why no more is written, once that is so.
+    broken: OnceLock<String>,
+    options: SledOptions,
+    path: PathBuf,
+    /// Last, because fields are dropped in order: by then the tree is closed.
+    _closed: disk::Closed,
+}
+
+impl Core {
+    fn tree(&self) -> &Tree {
+        &self.db
+    }
+
+    /// The rows, each as it is when it is read.
+    fn rows(&self) -> Rows<'_> {
+        Rows::of(&self.db)
+    }
+
+    /// Reads several rows as they are at one moment; to be short.
+    fn at_once<T>(&self, read: impl FnOnce(Rows<'_>) -> Result<T, StorageError>) -> Result<T, StorageError> {
+        let _moment = self.moment.read().unwrap_or_else(PoisonError::into_inner);
+        read(self.rows())
+    }
+
+    fn usable(&self) -> Result<(), StorageError> {
+        match self.broken.get() {
+            Some(reason) => Err(StorageError::Unavailable { store: "index", reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse_writes(&self, failure: &StorageError) {
+        let _ = self.broken.set(format!("an earlier write failed, and what is on the disk is not known: {failure}"));
+    }
+}
+
+/// Notes the layout in a new index, and refuses one that this program does not know.
+fn check_layout(db: &Db) -> Result<(), StorageError> {
+    let key = Key::space(Space::Meta);
+    match Rows::of(db).get(&key)?.as_deref() {
+        Some([LAYOUT]) => Ok(()),
+        Some(other) => Err(StorageError::Corrupt {
+            store: "index",
+            reason: format!("layout {other:?}, and this program knows layout {LAYOUT}"),
+        }),
+        // The first group that is written makes this durable with itself: alone it says nothing.
+        None => db
+            .insert(key.as_bytes(), &[LAYOUT])
+            .map(|_| ())
+            .map_err(|error| disk::failed("writing the index", error)),
+    }
+}
+
+/// The number behind that of the last audit event that waits.
+fn next_event(db: &Db) -> Result<u64, StorageError> {
+    let last = db.scan_prefix(Key::space(Space::Waiting).as_bytes()).next_back().transpose();
+    match last.map_err(|error| disk::failed("reading the index", error))? {
+        Some((key, _)) => Ok(Parts::of(&key).number()? + 1),
+        None => Ok(0),
+    }
+}

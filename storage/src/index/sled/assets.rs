@@ -1,0 +1,170 @@
+//! Assets: how they are read, and what changes of them while they live.
+
+use super::draft::{Draft, Rows};
+use super::keys::{Key, Parts, Space};
+use super::rows::{AssetRow, RevokedRow};
+use super::{Core, FEW};
+use crate::audit::AuditEvent;
+use crate::error::StorageError;
+use crate::ids::{AssetId, TenantId};
+use crate::index::codec::decode;
+use crate::index::{Amended, Amendment, AssetQuery, NewDurable};
+use crate::record::{AssetRecord, AssetView, DurableUrl};
+use crate::retention::Terms;
+
+/// The asset's row.
+pub(super) fn find(core: &Core, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRecord>, StorageError> {
+    Ok(core.rows().asset(tenant, id)?.map(|row| row.record))
+}
+
+/// Whether few enough runs reference the asset for its view to be read on the caller's thread.
+pub(super) fn has_few_references(core: &Core, tenant: &TenantId, id: AssetId) -> Result<bool, StorageError> {
+    Ok(core.rows().runs_of(tenant, id).nth(FEW).transpose()?.is_none())
+}
+
+/// The asset and what keeps it, as of one moment.
+pub(super) fn view(
+    core: &Core,
+    tenant: &TenantId,
+    id: AssetId,
+    terms: &Terms,
+) -> Result<Option<AssetView>, StorageError> {
+    core.at_once(|rows| match rows.asset(tenant, id)? {
+        Some(row) => view_of(rows, row.record, terms).map(Some),
+        None => Ok(None),
+    })
+}
+
+/// One page of the tenant's assets, or of one run's.
+pub(super) fn page(
+    core: &Core,
+    tenant: &TenantId,
+    query: &AssetQuery,
+    terms: &Terms,
+) -> Result<Vec<AssetView>, StorageError> {
+    let wanted = |record: &AssetRecord| {
+        query.kind.as_ref().is_none_or(|kind| *kind == record.kind)
+            && query.mime_type.as_ref().is_none_or(|mime| *mime == record.mime_type)
+            && query.state.as_ref().is_none_or(|state| *state == record.state.name())
+    };
+    let mut views = Vec::new();
+    for id in names(core.rows(), tenant, query) {
+        if views.len() >= query.limit {
+            break;
+        }
+        let id = id?;
+        let view = core.at_once(|rows| match rows.asset(tenant, id)? {
+            Some(row) if wanted(&row.record) => view_of(rows, row.record, terms).map(Some),
+            _ => Ok(None),
+        })?;
+        views.extend(view);
+    }
+    Ok(views)
+}
+
+fn names<'a>(
+    rows: Rows<'a>,
+    tenant: &TenantId,
+    query: &AssetQuery,
+) -> Box<dyn Iterator<Item = Result<AssetId, StorageError>> + 'a> {
+    if let Some(run) = &query.run {
+        return Box::new(rows.assets_of(tenant, run, query.after));
+    }
+    let after = query.after.map(|id| Key::asset(tenant, id));
+    Box::new(rows.scan_after(&Key::of(Space::Assets, tenant), after.as_ref()).map(|row| {
+        let (key, _) = row?;
+        let mut parts = Parts::of(&key);
+        parts.name::<TenantId>()?;
+        parts.asset()
+    }))
+}
+
+fn view_of(rows: Rows<'_>, record: AssetRecord, terms: &Terms) -> Result<AssetView, StorageError> {
+    Ok(rows.keeping(&record, terms)?.view(record))
+}
+
+/// Assets across tenants, in the order of tenants and names.
+pub(super) fn list(
+    core: &Core,
+    after: Option<(TenantId, AssetId)>,
+    limit: usize,
+) -> Result<Vec<AssetRecord>, StorageError> {
+    let after = after.map(|(tenant, id)| Key::asset(&tenant, id));
+    let rows = core.rows().scan_after(&Key::space(Space::Assets), after.as_ref());
+    rows.take(limit).map(|row| decode::<AssetRow>("asset", &row?.1).map(|row| row.record)).collect()
+}
+
+/// Changes the asset's words.
+pub(super) fn amend(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    id: AssetId,
+    change: &Amendment,
+    audit: AuditEvent,
+) -> Result<Amended, StorageError> {
+    let Some(mut row) = draft.rows().asset(tenant, id)? else {
+        return Ok(Amended::Unknown);
+    };
+    if !row.record.is_live() {
+        return Ok(Amended::Dead(row.record));
+    }
+    if change.expected.is_some_and(|revision| revision != row.record.revision) {
+        return Ok(Amended::Stale);
+    }
+    row.record.labels = change.apply(&row.record.labels);
+    row.record.revision += 1;
+    let record = row.record.clone();
+    let look = row.look;
+    draft.put_asset(row, look);
+    draft.audit(tenant, audit);
+    Ok(Amended::Changed(record))
+}
+
+/// Gives the asset the next generation of its durable URL.
+pub(super) fn raise_generation(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    id: AssetId,
+    durable: NewDurable,
+    audit: AuditEvent,
+) -> Result<Option<AssetRecord>, StorageError> {
+    let Some(mut row) = draft.rows().asset(tenant, id)? else {
+        return Ok(None);
+    };
+    row.record.durable = DurableUrl {
+        kid: durable.kid,
+        issued_at: durable.issued_at,
+        generation: row.record.durable.generation.saturating_add(1),
+    };
+    row.record.revision += 1;
+    let record = row.record.clone();
+    let look = row.look;
+    draft.put_asset(row, look);
+    draft.audit(tenant, audit);
+    Ok(Some(record))
+}
+
+/// Notes that the URL was revoked, for as long as the longest wish.
+pub(super) fn revoke_url(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    url_id: &str,
+    keep_until: jiff::Timestamp,
+    audit: AuditEvent,
+) -> Result<(), StorageError> {
+    let key = Key::named(Space::Revoked, tenant, url_id);
+    let before: Option<RevokedRow> = draft.rows().read("revoked URL", &key)?;
+    let later = before.as_ref().map_or(keep_until, |row| row.keep_until.max(keep_until));
+    if let Some(row) = before {
+        draft.delete(Key::tidy(row.keep_until, Space::Revoked, tenant, url_id));
+    }
+    draft.mark(Key::tidy(later, Space::Revoked, tenant, url_id));
+    draft.put(key, &RevokedRow { keep_until: later });
+    draft.audit(tenant, audit);
+    Ok(())
+}
+
+/// Whether the URL was revoked.
+pub(super) fn is_revoked(core: &Core, tenant: &TenantId, url_id: &str) -> Result<bool, StorageError> {
+    Ok(core.rows().get(&Key::named(Space::Revoked, tenant, url_id))?.is_some())
+}

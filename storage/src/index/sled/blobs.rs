@@ -1,0 +1,215 @@
+//! Blobs: who holds them, when they go, and how they are taken out of reach before their bytes are touched.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+
+use super::Core;
+use super::draft::{Draft, Rows};
+use super::keys::{Key, Parts, Space};
+use super::rows::{BlobEntry, BlobState};
+use crate::error::StorageError;
+use crate::ids::{BlobKey, TenantId};
+use crate::index::BlobRow;
+use crate::index::codec::{corrupt, decode};
+use crate::record::{AssetRecord, Doomed, UploadIntent};
+
+/// Announces the upload, or moves the time at which it last showed life.
+pub(super) fn begin(draft: &mut Draft, tenant: &TenantId, intent: &UploadIntent) -> Result<(), StorageError> {
+    let before = draft.rows().blob(tenant, intent.blob)?;
+    let alive_at = match &before {
+        None => intent.alive_at,
+        Some(BlobEntry { state: BlobState::Announced { alive_at }, .. }) => intent.alive_at.max(*alive_at),
+        // Published, or timed out and doomed: the announcement is over, and `publish` says so.
+        Some(_) => return Ok(()),
+    };
+    let entry = BlobEntry { state: BlobState::Announced { alive_at }, bytes: None, sha256: None };
+    if before.as_ref() != Some(&entry) {
+        draft.put_blob(tenant, intent.blob, before.as_ref(), &entry);
+    }
+    Ok(())
+}
+
+/// Withdraws the announcement.
+pub(super) fn end(draft: &mut Draft, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
+    match draft.rows().blob(tenant, blob)? {
+        Some(entry) if matches!(entry.state, BlobState::Announced { .. }) => {
+            draft.drop_blob(tenant, blob, &entry);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where the bytes of a new asset are, now that it holds them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holding {
+    /// In the blob that was uploaded for it.
+    Own,
+    /// In a blob that was there already.
+    Shared(BlobKey),
+    /// Nowhere: the upload's announcement is over.
+    Lost,
+}
+
+/// Ends the upload of the record's blob: the asset holds it, or an equal one that is there, and then this one is discarded.
+pub(super) fn hold(draft: &mut Draft, record: &AssetRecord, discard_at: Timestamp) -> Result<Holding, StorageError> {
+    let (tenant, own) = (&record.tenant, record.blob);
+    let Some(announced) = draft.rows().blob(tenant, own)? else {
+        return Ok(Holding::Lost);
+    };
+    if !matches!(announced.state, BlobState::Announced { .. }) {
+        return Ok(Holding::Lost);
+    }
+    let bytes = Some(record.bytes);
+    let Some(shared) = draft.rows().shareable(tenant, &record.sha256)? else {
+        let held = BlobEntry { state: BlobState::Held { holders: 1 }, bytes, sha256: Some(record.sha256) };
+        draft.put_blob(tenant, own, Some(&announced), &held);
+        draft.put_raw(Key::digest(tenant, &record.sha256), &own.to_bytes());
+        return Ok(Holding::Own);
+    };
+    let before = existing(draft.rows(), tenant, shared)?;
+    let holders = match before.state {
+        BlobState::Held { holders } => holders + 1,
+        BlobState::Condemned { .. } => 1,
+        other => return Err(corrupt(format!("blob: {shared} is to be shared and is {other:?}"))),
+    };
+    draft.put_blob(tenant, shared, Some(&before), &BlobEntry { state: BlobState::Held { holders }, ..before.clone() });
+    let discarded = BlobEntry { state: BlobState::Discarded { remove_at: discard_at }, bytes, sha256: None };
+    draft.put_blob(tenant, own, Some(&announced), &discarded);
+    Ok(Holding::Shared(shared))
+}
+
+/// One asset less holds the blob; the last one condemns it.
+pub(super) fn release(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    blob: BlobKey,
+    remove_at: Timestamp,
+) -> Result<(), StorageError> {
+    let before = existing(draft.rows(), tenant, blob)?;
+    let state = match before.state {
+        BlobState::Held { holders: 0 | 1 } => BlobState::Condemned { remove_at },
+        BlobState::Held { holders } => BlobState::Held { holders: holders - 1 },
+        other => return Err(corrupt(format!("blob: {blob} is held by a live asset and is {other:?}"))),
+    };
+    draft.put_blob(tenant, blob, Some(&before), &BlobEntry { state, ..before.clone() });
+    Ok(())
+}
+
+/// Takes what is past its time out of reach, and names it with what was taken earlier.
+///
+/// What is new comes first: bytes that cannot be removed must not keep all others in the store.
+pub(super) fn doom(
+    draft: &mut Draft,
+    uploads_before: Timestamp,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Vec<Doomed>, StorageError> {
+    let (condemned, uploads) = (Key::space(Space::Condemned), Key::space(Space::Uploads));
+    let rows = draft.rows();
+    let due = rows.scan_until(&condemned, &Key::behind_time(Space::Condemned, now));
+    let silent = rows.scan(&uploads).take_while(|row| match row {
+        Ok((key, _)) => Parts::of(key).time().map_or(true, |alive_at| alive_at < uploads_before),
+        Err(_) => true,
+    });
+    let found: Vec<(TenantId, BlobKey)> = due
+        .chain(silent)
+        .take(limit)
+        .map(|row| Parts::of(&row?.0).blob_at().map(|(_, tenant, blob)| (tenant, blob)))
+        .collect::<Result<_, _>>()?;
+    let mut doomed = Vec::with_capacity(found.len());
+    for (tenant, blob) in found {
+        let before = existing(draft.rows(), &tenant, blob)?;
+        // From here on no publish can find the blob, so nothing can rescue it once its bytes are touched.
+        if let Some(sha256) = &before.sha256
+            && draft.rows().shareable(&tenant, sha256)? == Some(blob)
+        {
+            draft.delete(Key::digest(&tenant, sha256));
+        }
+        draft.put_blob(&tenant, blob, Some(&before), &BlobEntry { state: BlobState::Doomed, ..before.clone() });
+        doomed.push(Doomed { tenant, blob });
+    }
+    let seen: HashSet<_> = doomed.iter().map(|one| (one.tenant.clone(), one.blob)).collect();
+    for row in draft.rows().scan(&Key::space(Space::Doomed)) {
+        if doomed.len() >= limit {
+            break;
+        }
+        let (key, _) = row?;
+        let mut parts = Parts::of(&key);
+        let (tenant, blob) = (parts.name()?, parts.blob()?);
+        if !seen.contains(&(TenantId::clone(&tenant), blob)) {
+            doomed.push(Doomed { tenant, blob });
+        }
+    }
+    Ok(doomed)
+}
+
+/// Drops the row of a blob that nothing can hold any more.
+pub(super) fn forget(draft: &mut Draft, doomed: &Doomed) -> Result<(), StorageError> {
+    match draft.rows().blob(&doomed.tenant, doomed.blob)? {
+        Some(entry) if matches!(entry.state, BlobState::Doomed | BlobState::Discarded { .. }) => {
+            draft.drop_blob(&doomed.tenant, doomed.blob, &entry);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Every blob that has a row, in the order of tenants and keys.
+pub(super) fn list(
+    core: &Core,
+    after: Option<(TenantId, BlobKey)>,
+    limit: usize,
+) -> Result<Vec<BlobRow>, StorageError> {
+    let after = after.map(|(tenant, blob)| Key::blob(&tenant, blob));
+    let rows = core.rows().scan_after(&Key::space(Space::Blobs), after.as_ref());
+    rows.take(limit)
+        .map(|row| {
+            let (key, raw) = row?;
+            let mut parts = Parts::of(&key);
+            let entry: BlobEntry = decode("blob", &raw)?;
+            let holders = match entry.state {
+                BlobState::Held { holders } => holders,
+                _ => 0,
+            };
+            let doomed = matches!(entry.state, BlobState::Doomed | BlobState::Discarded { .. });
+            Ok(BlobRow { tenant: parts.name()?, blob: parts.blob()?, bytes: entry.bytes, holders, doomed })
+        })
+        .collect()
+}
+
+impl Draft {
+    fn put_blob(&mut self, tenant: &TenantId, blob: BlobKey, before: Option<&BlobEntry>, entry: &BlobEntry) {
+        if let Some(queued) = before.and_then(|entry| queue_entry(tenant, blob, entry.state)) {
+            self.delete(queued);
+        }
+        if let Some(queued) = queue_entry(tenant, blob, entry.state) {
+            self.mark(queued);
+        }
+        self.put(Key::blob(tenant, blob), entry);
+    }
+
+    fn drop_blob(&mut self, tenant: &TenantId, blob: BlobKey, entry: &BlobEntry) {
+        if let Some(queued) = queue_entry(tenant, blob, entry.state) {
+            self.delete(queued);
+        }
+        self.delete(Key::blob(tenant, blob));
+    }
+}
+
+/// The queue in which a blob in this state waits for something.
+fn queue_entry(tenant: &TenantId, blob: BlobKey, state: BlobState) -> Option<Key> {
+    match state {
+        BlobState::Announced { alive_at } => Some(Key::blob_at(Space::Uploads, alive_at, tenant, blob)),
+        BlobState::Condemned { remove_at } | BlobState::Discarded { remove_at } => {
+            Some(Key::blob_at(Space::Condemned, remove_at, tenant, blob))
+        }
+        BlobState::Doomed => Some(Key::doomed(tenant, blob)),
+        BlobState::Held { .. } => None,
+    }
+}
+
+fn existing(rows: Rows<'_>, tenant: &TenantId, blob: BlobKey) -> Result<BlobEntry, StorageError> {
+    rows.blob(tenant, blob)?.ok_or_else(|| corrupt(format!("blob: {blob} is named by a row and has none")))
+}

@@ -1,0 +1,274 @@
+//! The end of assets: what is due, what the sweep does about it, and what an owner may.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+
+use super::draft::{Draft, Rows};
+use super::keys::{Key, Parts, Space};
+use super::rows::{AssetRow, RunRow};
+use super::{Core, blobs};
+use crate::audit::AuditEvent;
+use crate::error::StorageError;
+use crate::ids::{AssetId, TenantId};
+use crate::index::{Deleted, Look, LookAt, Settlement, expiry_event};
+use crate::record::{AssetRecord, AssetState};
+use crate::retention::{Terms, Until, after};
+
+/// The looks whose time has come, oldest first.
+pub(super) fn due(core: &Core, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError> {
+    due_looks(core.rows(), now).take(limit).collect()
+}
+
+fn due_looks(rows: Rows<'_>, now: Timestamp) -> impl Iterator<Item = Result<Look, StorageError>> {
+    rows.scan_until(&Key::space(Space::Looks), &Key::behind_time(Space::Looks, now))
+        .map(|row| Parts::of(&row?.0).look())
+}
+
+/// What one call of the sweep goes by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sweep<'a> {
+    pub(super) terms: &'a Terms,
+    pub(super) principal: &'a str,
+    pub(super) now: Timestamp,
+}
+
+/// Looks at the assets of one look.
+pub(super) fn settle(
+    draft: &mut Draft,
+    look: &Look,
+    limit: usize,
+    sweep: Sweep<'_>,
+) -> Result<Settlement, StorageError> {
+    match &look.at {
+        LookAt::Run(id) => match draft.rows().run(&look.tenant, id)? {
+            Some(row) if row.look == Some(look.due) => settle_run(draft, &look.tenant, row, limit.max(1), sweep),
+            _ => Ok(moved_on()),
+        },
+        LookAt::Asset(id) => match draft.rows().asset(&look.tenant, *id)? {
+            Some(row) if row.look == Some(look.due) => settle_asset(draft, row, sweep),
+            _ => Ok(moved_on()),
+        },
+    }
+}
+
+/// The look has moved or been settled since its caller read it; if anything is left to do, it is due under another time.
+fn moved_on() -> Settlement {
+    Settlement { done: true, ..Settlement::default() }
+}
+
+fn settle_run(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    row: RunRow,
+    limit: usize,
+    sweep: Sweep<'_>,
+) -> Result<Settlement, StorageError> {
+    let end = row.record.end.until();
+    let until = end.plus(sweep.terms.grace);
+    if !until.is_past(sweep.now) {
+        // The grace has been raised since the look was placed.
+        draft.put_run_look(tenant, RunRow { walked: None, ..row }, until.instant());
+        return Ok(moved_on());
+    }
+    let page: Vec<AssetId> =
+        draft.rows().assets_of(tenant, &row.record.id, row.walked).take(limit).collect::<Result<_, _>>()?;
+    let done = page.len() < limit;
+    let look = row.look.filter(|_| !done);
+    let walked = page.last().copied().or(row.walked).filter(|_| !done);
+    draft.put_run_look(tenant, RunRow { walked, ..row }, look);
+
+    let mut settlement = Settlement { done, ..Settlement::default() };
+    for id in page {
+        let Some(asset) = draft.rows().asset(tenant, id)? else {
+            continue;
+        };
+        match asset.record.state {
+            AssetState::Live => match ended(draft, asset, sweep)? {
+                Some(record) => settlement.expired.push(record),
+                None => settlement.kept += 1,
+            },
+            AssetState::Expired { at } | AssetState::Erased { at } => {
+                bury(draft, asset, at, end.plus(sweep.terms.tombstone_record), sweep)?;
+            }
+        }
+    }
+    Ok(settlement)
+}
+
+/// Expires a live asset that a walk came upon, if nothing keeps it; else sees to it that it is seen again in time.
+fn ended(draft: &mut Draft, asset: AssetRow, sweep: Sweep<'_>) -> Result<Option<AssetRecord>, StorageError> {
+    if kept_by_another_run(draft.rows(), &asset.record, sweep)? {
+        return Ok(None);
+    }
+    let floor = draft.rows().keeping(&asset.record, sweep.terms)?.floor;
+    if floor.until.is_past(sweep.now) {
+        return expire(draft, asset, sweep).map(Some);
+    }
+    if let Some(at) = floor.until.instant()
+        && asset.look.is_none_or(|look| look > at)
+    {
+        draft.put_asset_seen_by(asset, at);
+    }
+    Ok(None)
+}
+
+/// Sees to it that the tombstone which a walk came upon goes in time: while the run had no end it had no look, and when the run's end
+/// has moved its look may be late. `least` is what this run alone gives it.
+fn bury(
+    draft: &mut Draft,
+    asset: AssetRow,
+    died_at: Timestamp,
+    least: Until,
+    sweep: Sweep<'_>,
+) -> Result<(), StorageError> {
+    if asset.look.is_some_and(|look| Until::At(look) <= least) {
+        return Ok(());
+    }
+    if let Some(at) = draft.rows().tombstone(&asset.record, died_at, sweep.terms)?.instant() {
+        draft.put_asset_seen_by(asset, at);
+    }
+    Ok(())
+}
+
+/// Whether a run without end keeps the asset, or one whose own walk is yet to come. The newest run comes first and nearly always
+/// does, so an asset that a thousand runs share costs a walk one look and not a thousand.
+fn kept_by_another_run(rows: Rows<'_>, record: &AssetRecord, sweep: Sweep<'_>) -> Result<bool, StorageError> {
+    for reference in rows.runs_of(&record.tenant, record.id) {
+        let run = rows.referencing(&record.tenant, &reference?.1)?;
+        let until = run.record.end.until().plus(sweep.terms.grace);
+        if until == Until::Endless || (run.will_look_at_all() && !until.is_past(sweep.now)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn settle_asset(draft: &mut Draft, row: AssetRow, sweep: Sweep<'_>) -> Result<Settlement, StorageError> {
+    let mut settlement = moved_on();
+    let until = match row.record.state {
+        AssetState::Live => draft.rows().keeping(&row.record, sweep.terms)?.floor.until,
+        AssetState::Expired { at } | AssetState::Erased { at } => draft.rows().tombstone(&row.record, at, sweep.terms)?,
+    };
+    match (row.record.is_live(), until.is_past(sweep.now)) {
+        (true, true) => settlement.expired.push(expire(draft, row, sweep)?),
+        (live, false) => {
+            draft.put_asset(row, until.instant());
+            settlement.kept = usize::from(live);
+        }
+        (false, true) => {
+            settlement.dropped.push(row.record.id);
+            draft.drop_references(&row.record)?;
+            draft.drop_asset(&row);
+        }
+    }
+    Ok(settlement)
+}
+
+/// Expires the asset if it is live and its floor is past.
+pub(super) fn expire_if_due(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    id: AssetId,
+    sweep: Sweep<'_>,
+) -> Result<Option<AssetRecord>, StorageError> {
+    let Some(row) = draft.rows().asset(tenant, id)? else {
+        return Ok(None);
+    };
+    if !row.record.is_live() || !draft.rows().keeping(&row.record, sweep.terms)?.floor.until.is_past(sweep.now) {
+        return Ok(Some(row.record));
+    }
+    expire(draft, row, sweep).map(Some)
+}
+
+/// Ends the asset on its owner's word, unless something protects it.
+pub(super) fn delete(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    id: AssetId,
+    terms: &Terms,
+    audit: AuditEvent,
+    now: Timestamp,
+) -> Result<Deleted, StorageError> {
+    let Some(row) = draft.rows().asset(tenant, id)? else {
+        return Ok(Deleted::Unknown);
+    };
+    if !row.record.is_live() {
+        return Ok(Deleted::WasGone(row.record));
+    }
+    let keeping = draft.rows().keeping(&row.record, terms)?;
+    if keeping.floor.protected.is_some_and(|until| !until.is_past(now)) {
+        return Ok(Deleted::Protected(keeping.view(row.record)));
+    }
+    end(draft, row, now, audit, terms, now).map(Deleted::Gone)
+}
+
+fn expire(draft: &mut Draft, row: AssetRow, sweep: Sweep<'_>) -> Result<AssetRecord, StorageError> {
+    let audit = expiry_event(&row.record, sweep.principal, sweep.now);
+    end(draft, row, after(sweep.now, sweep.terms.tombstone_bytes), audit, sweep.terms, sweep.now)
+}
+
+/// Ends a live asset; its bytes, if nobody else holds them, go at `remove_at`.
+fn end(
+    draft: &mut Draft,
+    mut row: AssetRow,
+    remove_at: Timestamp,
+    audit: AuditEvent,
+    terms: &Terms,
+    now: Timestamp,
+) -> Result<AssetRecord, StorageError> {
+    let tenant = row.record.tenant.clone();
+    row.record.state = AssetState::Expired { at: now };
+    row.record.revision += 1;
+    blobs::release(draft, &tenant, row.record.blob, remove_at)?;
+    draft.audit(&tenant, audit);
+    let tombstone = draft.rows().tombstone(&row.record, now, terms)?;
+    let record = row.record.clone();
+    draft.put_asset(row, tombstone.instant());
+    Ok(record)
+}
+
+/// How many live assets a sweep would expire now, counted up to `limit`.
+pub(super) fn count_due(core: &Core, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError> {
+    let mut counted: HashSet<(TenantId, AssetId)> = HashSet::new();
+    for look in due_looks(core.rows(), now) {
+        let look = look?;
+        for id in seen_by(core.rows(), &look)? {
+            if counted.len() >= limit {
+                return Ok(limit);
+            }
+            let id = id?;
+            if core.at_once(|rows| would_expire(rows, &look.tenant, id, terms, now))? {
+                counted.insert((look.tenant.clone(), id));
+            }
+        }
+    }
+    Ok(counted.len())
+}
+
+/// The assets that settling the look would come upon.
+fn seen_by<'a>(
+    rows: Rows<'a>,
+    look: &Look,
+) -> Result<Box<dyn Iterator<Item = Result<AssetId, StorageError>> + 'a>, StorageError> {
+    Ok(match &look.at {
+        LookAt::Asset(id) => Box::new(std::iter::once(Ok(*id))),
+        LookAt::Run(id) => {
+            let walked = rows.run(&look.tenant, id)?.and_then(|row| row.walked);
+            Box::new(rows.assets_of(&look.tenant, id, walked))
+        }
+    })
+}
+
+fn would_expire(
+    rows: Rows<'_>,
+    tenant: &TenantId,
+    id: AssetId,
+    terms: &Terms,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    match rows.asset(tenant, id)? {
+        Some(row) if row.record.is_live() => Ok(rows.keeping(&row.record, terms)?.floor.until.is_past(now)),
+        _ => Ok(false),
+    }
+}

@@ -1,0 +1,134 @@
+//! One upload: the claim on its key, and its publication.
+
+use jiff::Timestamp;
+
+use super::blobs::{self, Holding};
+use super::draft::Draft;
+use super::keys::{Key, Space};
+use super::rows::{AssetRow, ClaimRow, ClaimState};
+use super::runs::touch;
+use crate::error::StorageError;
+use crate::ids::TenantId;
+use crate::index::{Claimed, NewAsset, Published};
+use crate::record::{AssetRecord, Claim, Settled};
+use crate::retention::{FloorSource, Terms};
+
+/// Makes the asset visible, with everything that belongs to it.
+pub(super) fn publish(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    new: NewAsset,
+    terms: &Terms,
+    now: Timestamp,
+) -> Result<Published, StorageError> {
+    let claim = match &new.settled {
+        Some(settled) => match held(draft, tenant, &settled.claim, now)? {
+            Some(row) => Some((row, settled)),
+            None => return Ok(Published::ClaimLost),
+        },
+        None => None,
+    };
+    let mut record = AssetRecord { tenant: tenant.clone(), ..new.record };
+    let holding = blobs::hold(draft, &record, new.discard_at)?;
+    match holding {
+        Holding::Own => {}
+        Holding::Shared(blob) => record.blob = blob,
+        Holding::Lost => return Ok(Published::UploadLost),
+    }
+    if let Some((row, settled)) = claim {
+        settle_claim(draft, tenant, &row, settled, &record);
+    }
+    draft.audit(tenant, new.audit);
+    if let Some(run) = &record.run {
+        touch(draft, tenant, run, terms, now)?;
+        draft.add_reference(tenant, run, &record)?;
+    }
+
+    let keeping = draft.rows().keeping(&record, terms)?;
+    // A run's look sees the asset when the run ends; the end of any other term, or one that is past, is the asset's own to wait for.
+    let run_ends_it = matches!(keeping.floor.source, FloorSource::Run | FloorSource::Default);
+    let seen = run_ends_it && keeping.seen_by_run && !keeping.floor.until.is_past(now);
+    let look = keeping.floor.until.instant().filter(|_| !seen);
+    draft.put_asset(AssetRow { record: record.clone(), look: None }, look);
+    let view = keeping.view(record);
+    Ok(match holding {
+        Holding::Shared(_) => Published::Shared(view),
+        _ => Published::Stored(view),
+    })
+}
+
+/// Takes the key, unless another request has it.
+pub(super) fn claim(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    claim: &Claim,
+    now: Timestamp,
+) -> Result<Claimed, StorageError> {
+    let before = draft.rows().claim(tenant, &claim.name)?;
+    if let Some(row) = before.as_ref().filter(|row| row.until() > now) {
+        match row.state {
+            ClaimState::Settled { asset, fingerprint, .. } => return Ok(Claimed::Settled { asset, fingerprint }),
+            ClaimState::Held { .. } if row.holder != claim.holder => return Ok(Claimed::InFlight),
+            ClaimState::Held { .. } => {}
+        }
+    }
+    let row = ClaimRow { holder: claim.holder, state: ClaimState::Held { lapses_at: claim.lapses_at } };
+    draft.put_claim(tenant, &claim.name, before.as_ref(), &row);
+    Ok(Claimed::Yours)
+}
+
+/// Holds the claim for longer, if the request still holds it.
+pub(super) fn renew(draft: &mut Draft, tenant: &TenantId, claim: &Claim) -> Result<bool, StorageError> {
+    let Some(row) = draft.rows().claim(tenant, &claim.name)? else {
+        return Ok(false);
+    };
+    match row.state {
+        ClaimState::Held { lapses_at } if row.holder == claim.holder => {
+            if claim.lapses_at > lapses_at {
+                let later = ClaimRow { state: ClaimState::Held { lapses_at: claim.lapses_at }, ..row.clone() };
+                draft.put_claim(tenant, &claim.name, Some(&row), &later);
+            }
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Gives the claim up, if the request still holds it; an answer stays.
+pub(super) fn release(draft: &mut Draft, tenant: &TenantId, claim: &Claim) -> Result<(), StorageError> {
+    let Some(row) = draft.rows().claim(tenant, &claim.name)? else {
+        return Ok(());
+    };
+    if row.holder == claim.holder && matches!(row.state, ClaimState::Held { .. }) {
+        draft.delete(Key::tidy(row.until(), Space::Claims, tenant, &claim.name));
+        draft.delete(Key::named(Space::Claims, tenant, &claim.name));
+    }
+    Ok(())
+}
+
+/// The claim's row, if this request holds it at `now`.
+fn held(draft: &Draft, tenant: &TenantId, claim: &Claim, now: Timestamp) -> Result<Option<ClaimRow>, StorageError> {
+    let row = draft.rows().claim(tenant, &claim.name)?;
+    Ok(row.filter(|row| {
+        row.holder == claim.holder && matches!(row.state, ClaimState::Held { .. }) && row.until() > now
+    }))
+}
+
+fn settle_claim(draft: &mut Draft, tenant: &TenantId, row: &ClaimRow, settled: &Settled, record: &AssetRecord) {
+    let state = ClaimState::Settled {
+        asset: record.id,
+        fingerprint: settled.fingerprint,
+        keep_until: settled.keep_until,
+    };
+    draft.put_claim(tenant, &settled.claim.name, Some(row), &ClaimRow { state, ..row.clone() });
+}
+
+impl Draft {
+    fn put_claim(&mut self, tenant: &TenantId, name: &str, before: Option<&ClaimRow>, row: &ClaimRow) {
+        if let Some(before) = before {
+            self.delete(Key::tidy(before.until(), Space::Claims, tenant, name));
+        }
+        self.mark(Key::tidy(row.until(), Space::Claims, tenant, name));
+        self.put(Key::named(Space::Claims, tenant, name), row);
+    }
+}

@@ -1,0 +1,320 @@
+//! The layout: which keys there are, and why they are as they are.
+//!
+//! All rows lie in one tree, because a batch of sled is atomic within one tree, and a transition touches many kinds of row. The first
+//! byte of a key says which kind:
+//!
+//! | space | key | row |
+//! | --- | --- | --- |
+//! | `A` | tenant, asset | the asset |
+//! | `R` | tenant, run | the run |
+//! | `r` | tenant, run, asset | the run references the asset; holds the place of the row below |
+//! | `a` | tenant, asset, place, run | the asset is referenced by the run, newest first |
+//! | `L` | time, kind, tenant, run or asset | a look |
+//! | `B` | tenant, blob | the blob, from its announcement until it is forgotten |
+//! | `D` | tenant, digest | the blob that can be shared for these bytes |
+//! | `U` | time, tenant, blob | an announced upload, by when it last showed life |
+//! | `C` | time, tenant, blob | a condemned blob, by when it goes |
+//! | `X` | tenant, blob | a doomed blob |
+//! | `K` | tenant, name | an idempotency key |
+//! | `V` | tenant, url id | a revoked URL |
+//! | `T` | time, kind, tenant, name | when a row of the two spaces above may be dropped |
+//! | `P` | number | an audit event that waits for its place, in the order of writing |
+//! | `E` | tenant, seq | a sealed audit row |
+//! | `H` | tenant | the last sealed row's seq and hash |
+//! | `M` | | the version of this layout |
+//!
+//! - **Tenants and runs** end with a zero byte, which no name holds: the range of tenant `a` has nothing of tenant `ab`, and keys sort
+//!   as the names do. A name from outside that may hold anything (idempotency keys, URL ids) stands last and has no end mark.
+//! - **Times** are nanoseconds as 128 bits, most significant byte first, sign bit turned: keys sort as the times do, before 1970 too.
+//! - **A place** counts an asset's references from 0 and is written complemented, so that the newest comes first. It is a count and
+//!   not a time, because two references may be of the same instant and clocks may step back.
+//! - **Queues** (`L`, `U`, `C`, `T`) hold nothing but the key. The row that an entry belongs to knows the entry's time, so an entry
+//!   moves when its row changes and never multiplies.
+
+use std::str::FromStr;
+
+use jiff::Timestamp;
+
+use crate::error::StorageError;
+use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::index::codec::corrupt;
+use crate::index::{Look, LookAt};
+
+/// The first byte of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Space {
+    Assets = b'A',
+    Runs = b'R',
+    RunAssets = b'r',
+    AssetRuns = b'a',
+    Looks = b'L',
+    Blobs = b'B',
+    Digests = b'D',
+    Uploads = b'U',
+    Condemned = b'C',
+    Doomed = b'X',
+    Claims = b'K',
+    Revoked = b'V',
+    Tidy = b'T',
+    Waiting = b'P',
+    Events = b'E',
+    Heads = b'H',
+    Meta = b'M',
+}
+
+/// A key, or the beginning of keys, put together part by part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key(Vec<u8>);
+
+impl Key {
+    pub(super) fn space(space: Space) -> Self {
+        Self(vec![space as u8])
+    }
+
+    pub(super) fn of(space: Space, tenant: &TenantId) -> Self {
+        Self::space(space).name(tenant.as_str())
+    }
+
+    pub(super) fn asset(tenant: &TenantId, id: AssetId) -> Self {
+        Self::of(Space::Assets, tenant).bytes(&id.to_bytes())
+    }
+
+    pub(super) fn run(tenant: &TenantId, id: &RunId) -> Self {
+        Self::of(Space::Runs, tenant).name(id.as_str())
+    }
+
+    pub(super) fn assets_of(tenant: &TenantId, run: &RunId) -> Self {
+        Self::of(Space::RunAssets, tenant).name(run.as_str())
+    }
+
+    pub(super) fn run_asset(tenant: &TenantId, run: &RunId, asset: AssetId) -> Self {
+        Self::assets_of(tenant, run).bytes(&asset.to_bytes())
+    }
+
+    pub(super) fn runs_of(tenant: &TenantId, asset: AssetId) -> Self {
+        Self::of(Space::AssetRuns, tenant).bytes(&asset.to_bytes())
+    }
+
+    pub(super) fn asset_run(tenant: &TenantId, asset: AssetId, place: u64, run: &RunId) -> Self {
+        Self::runs_of(tenant, asset).number(!place).name(run.as_str())
+    }
+
+    pub(super) fn look(at: Timestamp, tenant: &TenantId, what: &LookAt) -> Self {
+        let key = Self::space(Space::Looks).time(at);
+        match what {
+            LookAt::Asset(id) => key.bytes(b"a").name(tenant.as_str()).bytes(&id.to_bytes()),
+            LookAt::Run(id) => key.bytes(b"r").name(tenant.as_str()).name(id.as_str()),
+        }
+    }
+
+    pub(super) fn blob(tenant: &TenantId, blob: BlobKey) -> Self {
+        Self::of(Space::Blobs, tenant).bytes(&blob.to_bytes())
+    }
+
+    pub(super) fn digest(tenant: &TenantId, digest: &Digest) -> Self {
+        Self::of(Space::Digests, tenant).bytes(&digest.0)
+    }
+
+    /// An entry of one of the two queues of blobs by time.
+    pub(super) fn blob_at(queue: Space, at: Timestamp, tenant: &TenantId, blob: BlobKey) -> Self {
+        Self::space(queue).time(at).name(tenant.as_str()).bytes(&blob.to_bytes())
+    }
+
+    pub(super) fn doomed(tenant: &TenantId, blob: BlobKey) -> Self {
+        Self::of(Space::Doomed, tenant).bytes(&blob.to_bytes())
+    }
+
+    /// A row of `Claims` or `Revoked`.
+    pub(super) fn named(space: Space, tenant: &TenantId, name: &str) -> Self {
+        Self::of(space, tenant).bytes(name.as_bytes())
+    }
+
+    /// When that row may be dropped.
+    pub(super) fn tidy(at: Timestamp, space: Space, tenant: &TenantId, name: &str) -> Self {
+        Self::space(Space::Tidy).time(at).bytes(&[space as u8]).name(tenant.as_str()).bytes(name.as_bytes())
+    }
+
+    pub(super) fn waiting(number: u64) -> Self {
+        Self::space(Space::Waiting).number(number)
+    }
+
+    pub(super) fn event(tenant: &TenantId, seq: u64) -> Self {
+        Self::of(Space::Events, tenant).number(seq)
+    }
+
+    /// A key that was read from the tree.
+    pub(super) fn read(raw: &[u8]) -> Self {
+        Self(raw.to_vec())
+    }
+
+    /// The first key of the space behind everything up to and including `at`.
+    pub(super) fn behind_time(space: Space, at: Timestamp) -> Self {
+        Self(Self::space(space).time(at).end())
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// The first key behind all that begin with this one.
+    pub(super) fn end(&self) -> Vec<u8> {
+        let mut end = self.0.clone();
+        while let Some(last) = end.pop() {
+            if last < u8::MAX {
+                end.push(last + 1);
+                break;
+            }
+        }
+        end
+    }
+
+    fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn name(self, name: &str) -> Self {
+        self.bytes(name.as_bytes()).bytes(&[0])
+    }
+
+    fn number(self, number: u64) -> Self {
+        self.bytes(&number.to_be_bytes())
+    }
+
+    fn time(self, at: Timestamp) -> Self {
+        self.bytes(&(at.as_nanosecond() ^ i128::MIN).to_be_bytes())
+    }
+}
+
+/// Reads a key back, part by part, from behind its space.
+#[derive(Debug)]
+pub(super) struct Parts<'k>(&'k [u8]);
+
+impl<'k> Parts<'k> {
+    pub(super) fn of(key: &'k [u8]) -> Self {
+        Self(key.get(1..).unwrap_or_default())
+    }
+
+    /// The look of a key in `Looks`.
+    pub(super) fn look(mut self) -> Result<Look, StorageError> {
+        let due = self.time()?;
+        let kind = self.bytes::<1>()?;
+        let tenant = self.name()?;
+        let at = match &kind {
+            b"a" => LookAt::Asset(self.asset()?),
+            b"r" => LookAt::Run(self.name()?),
+            _ => return Err(bad_key()),
+        };
+        Ok(Look { tenant, at, due })
+    }
+
+    /// The blob of a key in `Uploads` or `Condemned`, and its time.
+    pub(super) fn blob_at(mut self) -> Result<(Timestamp, TenantId, BlobKey), StorageError> {
+        Ok((self.time()?, self.name()?, self.blob()?))
+    }
+
+    /// The key of the row that a key in `Tidy` speaks of.
+    pub(super) fn tidy(mut self) -> Result<Key, StorageError> {
+        self.time()?;
+        Ok(Key::read(self.0))
+    }
+
+    pub(super) fn time(&mut self) -> Result<Timestamp, StorageError> {
+        let nanos = i128::from_be_bytes(self.bytes()?) ^ i128::MIN;
+        Timestamp::from_nanosecond(nanos).map_err(|_| bad_key())
+    }
+
+    pub(super) fn number(&mut self) -> Result<u64, StorageError> {
+        self.bytes().map(u64::from_be_bytes)
+    }
+
+    pub(super) fn asset(&mut self) -> Result<AssetId, StorageError> {
+        self.bytes().map(AssetId::from_bytes)
+    }
+
+    pub(super) fn blob(&mut self) -> Result<BlobKey, StorageError> {
+        self.bytes().map(BlobKey::from_bytes)
+    }
+
+    pub(super) fn name<T: FromStr>(&mut self) -> Result<T, StorageError> {
+        let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(bad_key)?;
+        let name = std::str::from_utf8(&self.0[..end]).map_err(|_| bad_key())?;
+        self.0 = &self.0[end + 1..];
+        name.parse().map_err(|_| bad_key())
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], StorageError> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(bad_key)?;
+        self.0 = rest;
+        Ok(*bytes)
+    }
+}
+
+fn bad_key() -> StorageError {
+    corrupt("a key is not of its space's form".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tenant(name: &str) -> TenantId {
+        TenantId::parse(name).expect("a tenant")
+    }
+
+    #[test]
+    fn the_range_of_a_tenant_has_nothing_of_another() {
+        let own = Key::of(Space::Assets, &tenant("a"));
+        for other in ["ab", "a-", "a.", "A", "b"] {
+            let key = Key::asset(&tenant(other), AssetId::from_bytes([0xff; 16]));
+            assert!(key.as_bytes() < own.as_bytes() || key.as_bytes() >= own.end().as_slice(), "{other}");
+        }
+        let inside = Key::asset(&tenant("a"), AssetId::from_bytes([0xff; 16]));
+        assert!(inside.as_bytes() >= own.as_bytes() && inside.as_bytes() < own.end().as_slice());
+    }
+
+    #[test]
+    fn the_newest_reference_comes_first() {
+        let (tenant, asset) = (tenant("a"), AssetId::from_bytes([7; 16]));
+        let run = |name: &str| RunId::parse(name).expect("a run");
+
+        let older = Key::asset_run(&tenant, asset, 0, &run("a"));
+        let newer = Key::asset_run(&tenant, asset, 1, &run("b"));
+        assert!(newer.as_bytes() < older.as_bytes());
+    }
+
+    #[test]
+    fn the_last_key_of_a_space_is_before_its_end() {
+        let space = Key::space(Space::Waiting);
+        assert!(Key::waiting(u64::MAX).as_bytes() < space.end().as_slice());
+        assert_eq!(Key(vec![b'A', 0xff, 0xff]).end(), vec![b'B']);
+    }
+
+    fn times() -> impl Strategy<Value = Timestamp> {
+        let (least, most) = (Timestamp::MIN.as_nanosecond(), Timestamp::MAX.as_nanosecond());
+        prop_oneof![Just(least), Just(most), least..=most]
+            .prop_map(|nanos| Timestamp::from_nanosecond(nanos).expect("a time in range"))
+    }
+
+    proptest! {
+        #[test]
+        fn looks_sort_by_time_and_read_back(one in times(), other in times(), id in any::<[u8; 16]>(), run in "[a-z~:]{1,9}") {
+            let asset = Look { tenant: tenant("acme"), at: LookAt::Asset(AssetId::from_bytes(id)), due: one };
+            let run = Look { tenant: tenant("b"), at: LookAt::Run(RunId::parse(&run).expect("a run")), due: other };
+            let keys = [&asset, &run].map(|look| Key::look(look.due, &look.tenant, &look.at));
+
+            if one != other {
+                prop_assert_eq!(keys[0].as_bytes() < keys[1].as_bytes(), one < other);
+            }
+            prop_assert_eq!(Parts::of(keys[0].as_bytes()).look().expect("our own key reads"), asset);
+            prop_assert_eq!(Parts::of(keys[1].as_bytes()).look().expect("our own key reads"), run);
+        }
+    }
+}

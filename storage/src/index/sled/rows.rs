@@ -1,0 +1,235 @@
+//! The rows themselves, and how they are read.
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::draft::Rows;
+use super::keys::{Key, Parts, Space};
+use crate::audit::AuditEvent;
+use crate::error::StorageError;
+use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::index::codec::{corrupt, decode};
+use crate::record::{AssetRecord, AssetView, RunRecord};
+use crate::retention::{Floor, Terms, Until, floor};
+
+/// An asset, and when it is looked at.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct AssetRow {
+    pub(super) record: AssetRecord,
+    /// Its entry in the queue of looks.
+    pub(super) look: Option<Timestamp>,
+}
+
+/// A run, and when it is looked at.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct RunRow {
+    pub(super) record: RunRecord,
+    /// Its entry in the queue of looks.
+    pub(super) look: Option<Timestamp>,
+    /// The last asset that the present look has seen; none if it has not begun.
+    pub(super) walked: Option<AssetId>,
+}
+
+impl RunRow {
+    /// Whether every asset of the run, also one that it references only now, will yet be looked at for the run's sake.
+    pub(super) fn will_look_at_all(&self) -> bool {
+        self.look.is_some() && self.walked.is_none()
+    }
+}
+
+/// A blob, from the announcement of its upload until its bytes are gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BlobEntry {
+    pub(super) state: BlobState,
+    /// How many bytes it has, once that is known.
+    pub(super) bytes: Option<u64>,
+    /// What they are, if an asset holds them or did.
+    pub(super) sha256: Option<Digest>,
+}
+
+/// Where a blob is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(super) enum BlobState {
+    /// Its upload goes on.
+    Announced { alive_at: Timestamp },
+    /// Live assets hold it.
+    Held { holders: u64 },
+    /// Nothing holds it; until it is doomed the same bytes may take it up again.
+    Condemned { remove_at: Timestamp },
+    /// A copy of bytes that were there already; nothing will ever hold it.
+    Discarded { remove_at: Timestamp },
+    /// Its bytes are being removed, or are gone.
+    Doomed,
+}
+
+/// An idempotency key, and who has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct ClaimRow {
+    pub(super) holder: [u8; 16],
+    pub(super) state: ClaimState,
+}
+
+/// How far a claim's request is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(super) enum ClaimState {
+    Held { lapses_at: Timestamp },
+    Settled { asset: AssetId, fingerprint: Digest, keep_until: Timestamp },
+}
+
+impl ClaimRow {
+    /// From when on it is as if it had never been.
+    pub(super) fn until(&self) -> Timestamp {
+        match self.state {
+            ClaimState::Held { lapses_at } => lapses_at,
+            ClaimState::Settled { keep_until, .. } => keep_until,
+        }
+    }
+}
+
+/// A revoked URL.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct RevokedRow {
+    pub(super) keep_until: Timestamp,
+}
+
+/// An audit event that waits for its place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct WaitingRow {
+    pub(super) tenant: TenantId,
+    pub(super) event: AuditEvent,
+}
+
+/// The last sealed row of a tenant.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct HeadRow {
+    pub(super) seq: u64,
+    pub(super) hash: Digest,
+}
+
+/// What keeps an asset.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    pub(super) floor: Floor,
+    /// The newest references, at most [`AssetView::REFERENCES`].
+    pub(super) references: Vec<RunId>,
+    pub(super) count: u64,
+    /// Whether one of the runs has a look that will see the asset at its floor or sooner.
+    pub(super) seen_by_run: bool,
+}
+
+impl Keeping {
+    pub(super) fn view(self, record: AssetRecord) -> AssetView {
+        AssetView { record, floor: self.floor, references: self.references, reference_count: self.count }
+    }
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn read<T: DeserializeOwned>(self, what: &str, key: &Key) -> Result<Option<T>, StorageError> {
+        self.get(key)?.map(|raw| decode(what, &raw)).transpose()
+    }
+
+    pub(super) fn asset(self, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRow>, StorageError> {
+        self.read("asset", &Key::asset(tenant, id))
+    }
+
+    pub(super) fn run(self, tenant: &TenantId, id: &RunId) -> Result<Option<RunRow>, StorageError> {
+        self.read("run", &Key::run(tenant, id))
+    }
+
+    pub(super) fn blob(self, tenant: &TenantId, blob: BlobKey) -> Result<Option<BlobEntry>, StorageError> {
+        self.read("blob", &Key::blob(tenant, blob))
+    }
+
+    pub(super) fn claim(self, tenant: &TenantId, name: &str) -> Result<Option<ClaimRow>, StorageError> {
+        self.read("claim", &Key::named(Space::Claims, tenant, name))
+    }
+
+    /// The blob that can be shared for these bytes.
+    pub(super) fn shareable(self, tenant: &TenantId, sha256: &Digest) -> Result<Option<BlobKey>, StorageError> {
+        let Some(raw) = self.get(&Key::digest(tenant, sha256))? else {
+            return Ok(None);
+        };
+        let blob = raw.as_ref().try_into().map_err(|_| corrupt("digest: not a blob key".into()))?;
+        Ok(Some(BlobKey::from_bytes(blob)))
+    }
+
+    /// The place of the asset's reference by the run, if there is one.
+    pub(super) fn place(self, tenant: &TenantId, run: &RunId, asset: AssetId) -> Result<Option<u64>, StorageError> {
+        let Some(raw) = self.get(&Key::run_asset(tenant, run, asset))? else {
+            return Ok(None);
+        };
+        let place = raw.as_ref().try_into().map_err(|_| corrupt("reference: not a place".into()))?;
+        Ok(Some(u64::from_be_bytes(place)))
+    }
+
+    /// The runs that reference the asset, newest first, each with its place.
+    pub(super) fn runs_of(
+        self,
+        tenant: &TenantId,
+        asset: AssetId,
+    ) -> impl Iterator<Item = Result<(u64, RunId), StorageError>> + use<'a> {
+        let prefix = Key::runs_of(tenant, asset);
+        let length = prefix.as_bytes().len();
+        self.scan(&prefix).map(move |row| {
+            let (key, _) = row?;
+            // What is behind the prefix reads as the parts of a key do, which begin behind a space of one byte.
+            let mut parts = Parts::of(&key[length - 1..]);
+            Ok((!parts.number()?, parts.name()?))
+        })
+    }
+
+    /// The assets that the run references, in the order of their names, from behind `after`.
+    pub(super) fn assets_of(
+        self,
+        tenant: &TenantId,
+        run: &RunId,
+        after: Option<AssetId>,
+    ) -> impl Iterator<Item = Result<AssetId, StorageError>> + use<'a> {
+        let prefix = Key::assets_of(tenant, run);
+        let length = prefix.as_bytes().len();
+        let after = after.map(|asset| Key::run_asset(tenant, run, asset));
+        self.scan_after(&prefix, after.as_ref()).map(move |row| Parts::of(&row?.0[length - 1..]).asset())
+    }
+
+    /// What keeps the asset: a look at each run that references it.
+    pub(super) fn keeping(self, record: &AssetRecord, terms: &Terms) -> Result<Keeping, StorageError> {
+        let mut ends = Vec::new();
+        let mut references = Vec::new();
+        let mut seen_by_run = false;
+        for reference in self.runs_of(&record.tenant, record.id) {
+            let (_, id) = reference?;
+            let run = self.referencing(&record.tenant, &id)?;
+            seen_by_run |= run.will_look_at_all();
+            ends.push(run.record.end);
+            if references.len() < AssetView::REFERENCES {
+                references.push(id);
+            }
+        }
+        let count = ends.len() as u64;
+        let floor = floor(record.created_at, record.asked_until, ends, terms);
+        Ok(Keeping { floor, references, count, seen_by_run })
+    }
+
+    /// Until when the row of a dead asset stays, so that whoever reads the log of a run learns what became of it.
+    pub(super) fn tombstone(
+        self,
+        record: &AssetRecord,
+        died_at: Timestamp,
+        terms: &Terms,
+    ) -> Result<Until, StorageError> {
+        let mut last: Option<Until> = None;
+        for reference in self.runs_of(&record.tenant, record.id) {
+            let end = self.referencing(&record.tenant, &reference?.1)?.record.end.until();
+            last = last.max(Some(end));
+        }
+        Ok(last.unwrap_or(Until::At(died_at)).plus(terms.tombstone_record))
+    }
+
+    /// A run that a reference names.
+    pub(super) fn referencing(self, tenant: &TenantId, id: &RunId) -> Result<RunRow, StorageError> {
+        self.run(tenant, id)?.ok_or_else(|| corrupt(format!("run: {id} is referenced and has no row")))
+    }
+}

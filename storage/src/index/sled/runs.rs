@@ -1,0 +1,181 @@
+//! Runs: what the registry has, and what they reference.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::draft::{Draft, Rows};
+use super::keys::{Key, Space};
+use super::rows::{AssetRow, RunRow};
+use super::Core;
+use crate::audit::AuditEvent;
+use crate::error::StorageError;
+use crate::ids::{AssetId, RunId, TenantId};
+use crate::index::codec::decode;
+use crate::index::{Referred, RunQuery};
+use crate::record::{AssetRecord, AssetState, RunRecord, RunView};
+use crate::retention::{RunConflict, RunUpdate, Terms};
+
+/// Registers the run, or changes what the update names.
+pub(super) fn update(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    update: &RunUpdate,
+    terms: &Terms,
+    audit: AuditEvent,
+    now: Timestamp,
+) -> Result<Result<RunRecord, RunConflict>, StorageError> {
+    let before = draft.rows().run(tenant, &update.id)?;
+    let record = match RunRecord::updated(before.as_ref().map(|row| &row.record), update, now, terms) {
+        Ok(record) => record,
+        Err(conflict) => return Ok(Err(conflict)),
+    };
+    draft.audit(tenant, audit);
+    Ok(Ok(draft.put_run(tenant, before, record, terms).record))
+}
+
+/// Makes the run reference all of the assets, or none.
+pub(super) fn refer(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    run: &RunId,
+    assets: &[AssetId],
+    terms: &Terms,
+    audit: AuditEvent,
+    now: Timestamp,
+) -> Result<Referred, StorageError> {
+    let mut found = Vec::with_capacity(assets.len());
+    let mut unknown = Vec::new();
+    for (position, id) in assets.iter().enumerate() {
+        match draft.rows().asset(tenant, *id)? {
+            Some(row) => found.push(row),
+            None => unknown.push(position),
+        }
+    }
+    if !unknown.is_empty() {
+        return Ok(Referred::Unknown(unknown));
+    }
+    let row = touch(draft, tenant, run, terms, now)?;
+    for asset in found {
+        if let Some(place) = draft.add_reference(tenant, run, &asset.record)? {
+            see_to(draft, &row, asset, place, terms, now);
+        }
+    }
+    draft.audit(tenant, audit);
+    Ok(Referred::All(row.record))
+}
+
+/// Sees to it that an asset which the run references from now on is seen in time.
+fn see_to(draft: &mut Draft, run: &RunRow, asset: AssetRow, place: u64, terms: &Terms, now: Timestamp) {
+    let end = run.record.end.until();
+    if !asset.record.is_live() {
+        // From the first reference on its tombstone counts from the end of a run, which may be before its death.
+        if let Some(at) = end.plus(terms.tombstone_record).instant().filter(|_| place == 0) {
+            draft.put_asset_seen_by(asset, at);
+        }
+        return;
+    }
+    let until = end.plus(terms.grace);
+    // If the run's own look is over, or may be, what it would have seen has to be seen for its own sake.
+    let seen = run.will_look_at_all() && !until.is_past(now);
+    if let Some(at) = until.instant().filter(|_| !seen) {
+        draft.put_asset_seen_by(asset, at);
+    }
+}
+
+/// The run after one more reference: made if it is not known, kept for longer if nobody registered it.
+pub(super) fn touch(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    id: &RunId,
+    terms: &Terms,
+    now: Timestamp,
+) -> Result<RunRow, StorageError> {
+    let before = draft.rows().run(tenant, id)?;
+    let Some(row) = before else {
+        let record = RunRecord::referenced(id.clone(), now, terms);
+        return Ok(draft.put_run(tenant, None, record, terms));
+    };
+    match row.record.touched(now, terms) {
+        Some(record) => Ok(draft.put_run(tenant, Some(row), record, terms)),
+        None => Ok(row),
+    }
+}
+
+/// The run, with its counts as they are found on the way.
+pub(super) fn view(core: &Core, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError> {
+    let Some(row) = core.rows().run(tenant, id)? else {
+        return Ok(None);
+    };
+    count(core.rows(), tenant, row.record).map(Some)
+}
+
+/// Runs in the order of their names.
+pub(super) fn list(core: &Core, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError> {
+    let after = query.after.as_ref().map(|id| Key::run(tenant, id));
+    let mut views = Vec::new();
+    for row in core.rows().scan_after(&Key::of(Space::Runs, tenant), after.as_ref()) {
+        if views.len() >= query.limit {
+            break;
+        }
+        let row: RunRow = decode("run", &row?.1)?;
+        if query.status.is_none_or(|status| status == row.record.status) {
+            views.push(count(core.rows(), tenant, row.record)?);
+        }
+    }
+    Ok(views)
+}
+
+/// The run with what it references, counted now.
+pub(super) fn count(rows: Rows<'_>, tenant: &TenantId, record: RunRecord) -> Result<RunView, StorageError> {
+    /// As much of an asset's row as a count needs.
+    #[derive(Deserialize)]
+    struct Row {
+        record: Counted,
+    }
+    #[derive(Deserialize)]
+    struct Counted {
+        bytes: u64,
+        state: AssetState,
+    }
+    let (mut assets, mut bytes) = (0, 0);
+    for asset in rows.assets_of(tenant, &record.id, None) {
+        let Some(row) = rows.read::<Row>("asset", &Key::asset(tenant, asset?))? else {
+            // Dropped with its references since this one was read.
+            continue;
+        };
+        assets += 1;
+        if row.record.state == AssetState::Live {
+            bytes += row.record.bytes;
+        }
+    }
+    Ok(RunView { record, assets, bytes })
+}
+
+impl Draft {
+    /// Adds the reference in both directions; says its place, if it is new.
+    pub(super) fn add_reference(
+        &mut self,
+        tenant: &TenantId,
+        run: &RunId,
+        asset: &AssetRecord,
+    ) -> Result<Option<u64>, StorageError> {
+        if self.rows().place(tenant, run, asset.id)?.is_some() {
+            return Ok(None);
+        }
+        let newest = self.rows().runs_of(tenant, asset.id).next().transpose()?;
+        let place = newest.map_or(0, |(place, _)| place + 1);
+        self.put_raw(Key::run_asset(tenant, run, asset.id), &place.to_be_bytes());
+        self.mark(Key::asset_run(tenant, asset.id, place, run));
+        Ok(Some(place))
+    }
+
+    /// Drops every reference to the asset, in both directions.
+    pub(super) fn drop_references(&mut self, asset: &AssetRecord) -> Result<(), StorageError> {
+        let runs: Vec<(u64, RunId)> = self.rows().runs_of(&asset.tenant, asset.id).collect::<Result<_, _>>()?;
+        for (place, run) in runs {
+            self.delete(Key::run_asset(&asset.tenant, &run, asset.id));
+            self.delete(Key::asset_run(&asset.tenant, asset.id, place, &run));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! Bytes and index: where mediakeep keeps media, and what it knows of it.
+//!
+//! Two stores stand behind the service. [`BlobStore`] holds **bytes**: immutable blobs under random keys, and small recovery
+//! records beside them. [`AssetIndex`] holds **what is known**: assets, runs, references, idempotency claims, uploads in
+//! progress, condemned blobs and the audit log. This page says what the two promise.
+//!
+//! # Atomic, durable, visible
+//!
+//! - **Atomic**: each method of [`AssetIndex`] is one whole transition. It happens entirely or not at all, to a crash as well as to
+//!   a reader beside it, and the audit event that it carries is written with it.
+//! - **Durable**: when a transition's call returns `Ok`, neither SIGKILL nor a power cut takes it back. When [`blob::Staged::seal`]
+//!   returns, the same holds for the bytes and for the folder entries that lead to them.
+//! - **Visible**: what a call has returned `Ok` for, every later call in the process sees. A reader may see a transition an instant
+//!   before it is durable; nobody is *told* that it happened before it is.
+//! - A row is visible only once its bytes are complete and durable; bytes are removed only once no row points at them. A crash can
+//!   leave an orphan, never a live asset without bytes.
+//!
+//! # The life of a blob
+//!
+//! An upload is announced ([`AssetIndex::begin_upload`]) before its bytes are sealed, so that whatever a crash leaves behind has a row
+//! that names it. [`AssetIndex::publish`] turns the announcement into an asset; equal bytes of one tenant share the blob that is
+//! already there, and the newcomer's copy is put on the list of doomed blobs. When the last asset that holds a blob ends, the blob is
+//! condemned to go at a stated time; a new upload of the same bytes before then rescues it. [`AssetIndex::doom`] takes what is past
+//! its time out of reach of any rescue *before* its bytes are touched, and [`AssetIndex::forget`] drops the row *after* they are gone:
+//! a crash at any point repeats work and loses nothing.
+//!
+//! # Deliberately absent
+//!
+//! No HTTP, no configuration, no environment, no clock: `now` is a parameter, terms of retention are values. No sharing between
+//! tenants: every query takes a [`TenantId`] first, and equal bytes of two tenants are two blobs, because a shared one would tell each
+//! of them what the other has. The exceptions, which serve the sweep alone, say so.
+//!
+//! Modules in reading order:
+
+pub mod ids;
+pub mod record;
+pub mod retention;
+pub mod audit;
+pub mod error;
+pub mod blob;
+pub mod index;
+
+pub use audit::{AuditEvent, AuditRow};
+pub use blob::BlobStore;
+pub use error::StorageError;
+pub use ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+pub use index::AssetIndex;
+pub use record::{AssetRecord, AssetView, RunRecord};
+
+/// The one clock type of the project: an instant in UTC. The service hands in whole milliseconds.
+pub use jiff::Timestamp;

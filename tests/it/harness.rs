@@ -1,0 +1,304 @@
+//! A host, its callers, and what they send.
+//!
+//! [`Host`] is the real service on port 0 with its stores in a folder of its own, gone afterwards. Its clock stands still until a test
+//! turns it. [`Caller`] is somebody with a credential, or nobody; what a caller may do is in how it was made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mediakeep::access::{Scope, hash_secret};
+use mediakeep::app::App;
+use mediakeep::clock::Clock;
+use mediakeep::config::Settings;
+use mediakeep::config::settings::ApiKey;
+use mediakeep::config::units::{Size, Span};
+use mediakeep::retention::{sweep, verify};
+use mediakeep::server::{self, Running};
+use mediakeep_storage::Timestamp;
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub mod bytes;
+pub mod raw;
+
+/// The instant at which every test begins.
+pub const BEGINNING: i64 = 1_800_000_000;
+
+/// Tenants that have keys: every caller of theirs has one of these scopes' names behind the tenant's.
+const TENANTS: [&str; 3] = ["acme", "globex", "Acme"];
+
+/// A running service.
+pub struct Host {
+    running: Running,
+    clock: Clock,
+    settings: Settings,
+    client: Client,
+    folder: Arc<TempDir>,
+}
+
+impl Host {
+    /// With the settings that tests start from.
+    pub async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// With settings of the test's own.
+    pub async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let folder = Arc::new(tempfile::tempdir().expect("a folder"));
+        let mut settings = settings(&folder);
+        change(&mut settings);
+        let at = Timestamp::from_second(BEGINNING).expect("a time in range");
+        Self::serve(settings, Clock::manual(at), folder).await
+    }
+
+    async fn serve(settings: Settings, clock: Clock, folder: Arc<TempDir>) -> Self {
+        let running = server::start(settings.clone(), clock.clone(), None).await.expect("the service starts");
+        let client = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+        Self { running, clock, settings, client, folder }
+    }
+
+    /// Stops the service in good order and starts it on the same stores.
+    pub async fn restart(self) -> Self {
+        self.restart_with(|_| {}).await
+    }
+
+    /// The same with changed settings.
+    pub async fn restart_with(self, change: impl FnOnce(&mut Settings)) -> Self {
+        let Self { running, clock, mut settings, folder, .. } = self;
+        running.stop().await;
+        change(&mut settings);
+        // URLs that were given out before have to hold: the port stays.
+        Self::serve(settings, clock, folder).await
+    }
+
+    /// The service's parts, for a look behind the scenes.
+    pub fn app(&self) -> &Arc<App> {
+        &self.running.app
+    }
+
+    /// The folder that everything lies in.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// `host:port`.
+    pub fn address(&self) -> std::net::SocketAddr {
+        self.running.address
+    }
+
+    /// A path of this service as a URL.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.running.address)
+    }
+
+    /// Turns the clock on.
+    pub fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    /// The time on the host's clock.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// One sweep, as the background would do it.
+    pub async fn sweep(&self) -> sweep::Report {
+        sweep::sweep(self.app()).await.expect("a sweep")
+    }
+
+    /// Index against store.
+    pub async fn verify(&self) -> verify::Findings {
+        verify::verify(self.app()).await.expect("a comparison")
+    }
+
+    /// Files in the store's staging folder.
+    pub fn staged_files(&self) -> usize {
+        std::fs::read_dir(self.folder().join("blobs/staging")).expect("a folder").count()
+    }
+
+    /// Blobs in the store.
+    pub async fn stored_blobs(&self) -> usize {
+        use futures_util::TryStreamExt;
+        let blobs: Vec<_> = self.app().blobs.blobs().try_collect().await.expect("a list");
+        blobs.len()
+    }
+
+    /// Somebody of a tenant with every scope.
+    pub fn owner(&self, tenant: &str) -> Caller<'_> {
+        self.caller(Some(credential(tenant, "all")))
+    }
+
+    /// Somebody of a tenant with one scope.
+    pub fn with_scope(&self, tenant: &str, scope: Scope) -> Caller<'_> {
+        self.caller(Some(credential(tenant, &key_part(scope))))
+    }
+
+    /// Somebody with this credential.
+    pub fn bearer(&self, credential: &str) -> Caller<'_> {
+        self.caller(Some(credential.to_owned()))
+    }
+
+    /// Nobody in particular.
+    pub fn stranger(&self) -> Caller<'_> {
+        self.caller(None)
+    }
+
+    fn caller(&self, credential: Option<String>) -> Caller<'_> {
+        Caller { host: self, credential }
+    }
+}
+
+/// Somebody who calls.
+#[derive(Clone)]
+pub struct Caller<'h> {
+    pub host: &'h Host,
+    credential: Option<String>,
+}
+
+/// What an ingest answered.
+#[derive(Debug, Clone)]
+pub struct Asset {
+    /// The whole answer.
+    pub answer: Value,
+    /// The asset's id.
+    pub id: String,
+    /// The durable URL.
+    pub url: String,
+}
+
+impl Caller<'_> {
+    /// A request to a path, or to a whole URL.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = if path.starts_with("http") { path.to_owned() } else { self.host.url(path) };
+        let request = self.host.client.request(method, url);
+        match &self.credential {
+            Some(credential) => request.bearer_auth(credential),
+            None => request,
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        self.request(Method::GET, path).send().await.expect("an answer")
+    }
+
+    pub async fn head(&self, path: &str) -> Response {
+        self.request(Method::HEAD, path).send().await.expect("an answer")
+    }
+
+    pub async fn delete(&self, path: &str) -> Response {
+        self.request(Method::DELETE, path).send().await.expect("an answer")
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Response {
+        self.request(Method::POST, path).json(body).send().await.expect("an answer")
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Response {
+        self.request(Method::PUT, path).json(body).send().await.expect("an answer")
+    }
+
+    pub async fn patch(&self, path: &str, body: &Value) -> Response {
+        self.request(Method::PATCH, path).json(body).send().await.expect("an answer")
+    }
+
+    /// Sends bytes into a run as they are.
+    pub async fn upload_to(&self, run: &str, bytes: impl Into<Vec<u8>>) -> Asset {
+        let request = self.request(Method::POST, &format!("/v1/runs/{run}/assets"));
+        asset(request.header("content-type", "application/octet-stream").body(bytes.into()).send().await.expect("an answer")).await
+    }
+
+    /// Sends bytes into the run `run-1`.
+    pub async fn upload(&self, bytes: impl Into<Vec<u8>>) -> Asset {
+        self.upload_to("run-1", bytes).await
+    }
+
+    /// Sends bytes that no run references.
+    pub async fn upload_loose(&self, bytes: impl Into<Vec<u8>>) -> Asset {
+        let request = self.request(Method::POST, "/v1/assets");
+        asset(request.header("content-type", "application/octet-stream").body(bytes.into()).send().await.expect("an answer")).await
+    }
+
+    /// A delivery URL that lives so many seconds.
+    pub async fn share(&self, asset: &Asset, seconds: i64) -> String {
+        let body = json!({"class": "delivery", "expiresInSeconds": seconds});
+        let answer = self.post(&format!("/v1/assets/{}/urls", asset.id), &body).await;
+        assert_eq!(answer.status(), 201);
+        let answer: Value = answer.json().await.expect("JSON");
+        answer["url"].as_str().expect("a URL").to_owned()
+    }
+
+    /// The asset object.
+    pub async fn show(&self, asset: &Asset) -> Value {
+        let answer = self.get(&format!("/v1/assets/{}", asset.id)).await;
+        assert_eq!(answer.status(), 200);
+        answer.json().await.expect("JSON")
+    }
+}
+
+/// An ingest's answer, which has to be a 201.
+pub async fn asset(answer: Response) -> Asset {
+    let status = answer.status();
+    let answer: Value = answer.json().await.expect("JSON");
+    assert_eq!(status, 201, "{answer}");
+    let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).expect(pointer).to_owned();
+    Asset { id: text("/asset/assetId"), url: text("/url"), answer }
+}
+
+/// A refusal's body, which has to be the closed object.
+pub async fn refusal(answer: Response) -> Value {
+    let status = answer.status();
+    assert!(status.is_client_error() || status.is_server_error(), "{status}");
+    let body: Value = answer.json().await.expect("a refusal is JSON");
+    let members: Vec<&String> = body.as_object().expect("an object").keys().collect();
+    assert!(members.iter().all(|name| ["error", "message", "details"].contains(&name.as_str())), "{body}");
+    assert!(body["error"].is_string() && body["message"].is_string(), "{body}");
+    body
+}
+
+/// The key of a tenant that allows what its name says.
+pub fn credential(tenant: &str, what: &str) -> String {
+    let (id, secret) = (key_id(tenant, what), secret(tenant, what));
+    format!("mk_{id}_{secret}")
+}
+
+fn settings(folder: &TempDir) -> Settings {
+    let mut settings = Settings::default();
+    let path = folder.path().display();
+    settings.server.listen = "127.0.0.1:0".into();
+    settings.server.public_base_url = String::new();
+    settings.store.url = format!("file://{path}/blobs");
+    settings.store.min_free = Size(0);
+    settings.index.url = format!("sled://{path}/index");
+    settings.keys.ring = folder.path().join("keys/ring.json");
+    // The background is the test's to run.
+    settings.retention.sweep_interval = Span::hours(24 * 365);
+    settings.retention.grace = Span::seconds(0);
+    for tenant in TENANTS {
+        let all = Scope::ALL.into_iter().map(|scope| (key_part(scope), vec![scope])).chain([("all".into(), Scope::ALL.to_vec())]);
+        settings.access.api_keys.extend(all.map(|(what, scopes)| ApiKey {
+            id: key_id(tenant, &what),
+            tenant: tenant.to_owned(),
+            scopes: scopes.into_iter().map(|scope| scope.name().to_owned()).collect(),
+            secret_sha256: hash_secret(&secret(tenant, &what)),
+            expires: None,
+            revoked: false,
+        }));
+    }
+    settings
+}
+
+fn key_part(scope: Scope) -> String {
+    scope.name().replace(':', "-")
+}
+
+fn key_id(tenant: &str, what: &str) -> String {
+    // Key ids have no upper case.
+    let tenant = if tenant == "Acme" { "upper-acme" } else { tenant };
+    format!("{tenant}-{what}")
+}
+
+/// Known to the tests alone, and to nobody who could call a real service.
+fn secret(tenant: &str, what: &str) -> String {
+    format!("secret-of-{tenant}-{what}")
+}

@@ -1,0 +1,7 @@
+//! Stories told through the front door: a real server on a free port, real callers, a clock to turn.
+
+mod harness;
+
+mod arrows;
+mod delivery;
+mod smoke;

@@ -124,9 +124,9 @@ impl App {
     /// Bounds the tenant's uploads at a time.
     pub fn upload_slots(&self, tenant: &TenantId) -> Arc<Semaphore> {
         let mut uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner);
-        let slots = uploads.entry(tenant.clone()).or_insert_with(|| {
-            Arc::new(Semaphore::new(self.settings.limits.uploads_per_tenant as usize))
-        });
+        let slots = uploads
+            .entry(tenant.clone())
+            .or_insert_with(|| Arc::new(Semaphore::new(self.settings.limits.uploads_per_tenant as usize)));
         slots.clone()
     }
 }
@@ -160,7 +160,8 @@ pub async fn prepare(settings: &Settings) -> Result<(), StartError> {
     let failed = |error: mediakeep_keys::KeyError| StartError::Config(ConfigError(error.to_string()));
     let ring = Ring::generate(Timestamp::now().as_second()).map_err(failed)?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        make_private_folder(folder).map_err(|error| ConfigError(format!("cannot make {}: {error}", folder.display())))?;
+        make_private_folder(folder)
+            .map_err(|error| ConfigError(format!("cannot make {}: {error}", folder.display())))?;
     }
     ring.save_new(path).map_err(failed)
 }
@@ -179,7 +180,10 @@ pub fn open_blobs(settings: &Settings) -> Result<BlobStore, StartError> {
 /// Opens the index.
 pub fn open_index(settings: &Settings) -> Result<Arc<dyn AssetIndex>, StartError> {
     let Some(folder) = index_folder(settings)? else {
-        return Err(StartError::Config(ConfigError(format!("index.url: this build opens sled:, not {}", settings.index.url))));
+        return Err(StartError::Config(ConfigError(format!(
+            "index.url: this build opens sled:, not {}",
+            settings.index.url
+        ))));
     };
     let options = SledOptions { cache_bytes: INDEX_CACHE, min_free: settings.store.min_free.0 };
     Ok(Arc::new(SledIndex::open(&folder, options)?))

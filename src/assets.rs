@@ -5,11 +5,11 @@ use mediakeep_storage::{StorageError, Timestamp};
 use serde_json::Value;
 
 pub mod cache;
-pub mod ingest;
-pub mod members;
 pub mod fetch;
-pub mod urls;
+pub mod ingest;
 pub mod library;
+pub mod members;
+pub mod urls;
 
 /// Why a use case did not do what was asked. The edge decides what the caller hears.
 #[derive(Debug, thiserror::Error)]

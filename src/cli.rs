@@ -27,7 +27,8 @@ fn open(config: Option<&Path>) -> Result<App, Failure> {
 /// Prints the settings in force, as a file that would set them.
 pub(crate) fn settings(config: Option<&Path>) -> Result<(), Failure> {
     let settings = config::load(config)?;
-    let text = toml::to_string(&settings).map_err(|error| Failure::BadUse(format!("cannot print the settings: {error}")))?;
+    let text =
+        toml::to_string(&settings).map_err(|error| Failure::BadUse(format!("cannot print the settings: {error}")))?;
     print!("{text}");
     Ok(())
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use figment::Figment;
 use figment::providers::{Env, Format, Toml};
 
+mod check;
 pub mod settings;
 pub mod units;
-mod check;
 
 pub use settings::Settings;
 
@@ -43,10 +43,7 @@ fn read(file: Option<&Path>) -> Result<Settings, ConfigError> {
         }
         figment = figment.merge(Toml::file_exact(file));
     }
-    figment
-        .merge(Env::prefixed("MEDIAKEEP__").split("__"))
-        .extract()
-        .map_err(|error| ConfigError(error.to_string()))
+    figment.merge(Env::prefixed("MEDIAKEEP__").split("__")).extract().map_err(|error| ConfigError(error.to_string()))
 }
 
 /// The variable that `put` takes its API key from.

@@ -138,7 +138,11 @@ impl From<StorageError> for ApiError {
         match error {
             StorageError::Full { store } => {
                 error!(store, "no space left for the {store}: writes are refused");
-                Self::new(StatusCode::INSUFFICIENT_STORAGE, "insufficient_storage", "there is no space left to store this")
+                Self::new(
+                    StatusCode::INSUFFICIENT_STORAGE,
+                    "insufficient_storage",
+                    "there is no space left to store this",
+                )
             }
             StorageError::Unavailable { store, reason } => {
                 error!(store, reason, "the {store} is not available");
@@ -205,8 +209,9 @@ impl From<AssetError> for ApiError {
                 conflict("retention_floor", "the log is promised for longer").with("current", time_or_null(current))
             }
             AssetError::Gone(gone) => {
-                let mut refusal =
-                    Self::new(StatusCode::GONE, "not_found", "this is over").reason(gone.reason()).with("at", gone.at.to_string());
+                let mut refusal = Self::new(StatusCode::GONE, "not_found", "this is over")
+                    .reason(gone.reason())
+                    .with("at", gone.at.to_string());
                 if let Some(bytes) = gone.bytes() {
                     refusal = refusal
                         .with("sha256", bytes.sha256.to_string())

@@ -5,19 +5,19 @@
 //!
 //! Modules in reading order:
 
-pub mod routes;
-pub mod extract;
-pub mod body;
-pub mod guard;
-pub mod upload;
-pub mod serve;
 pub mod assets;
-pub mod urls;
-pub mod runs;
+pub mod body;
+pub mod conditional;
+pub mod disposition;
+pub mod extract;
+pub mod guard;
 pub mod manifest;
 pub mod meta;
 pub mod openapi;
-pub mod range;
-pub mod conditional;
-pub mod disposition;
 pub mod paging;
+pub mod range;
+pub mod routes;
+pub mod runs;
+pub mod serve;
+pub mod upload;
+pub mod urls;

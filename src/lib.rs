@@ -29,17 +29,17 @@
 //!
 //! # Modules in reading order
 
-pub mod app;
-pub mod config;
-pub mod clock;
 pub mod access;
-pub mod media;
+pub mod app;
 pub mod assets;
-pub mod retention;
-pub mod projection;
-pub mod openwop;
-pub mod http;
+pub mod clock;
+pub mod config;
 pub mod error;
-pub mod server;
+pub mod http;
 pub mod jobs;
+pub mod media;
+pub mod openwop;
+pub mod projection;
+pub mod retention;
+pub mod server;
 pub mod telemetry;

@@ -13,7 +13,11 @@ use mediakeep_storage::StorageError;
 mod cli;
 
 #[derive(Debug, Parser)]
-#[command(name = "mediakeep", version, about = "Keeps a run log's media: typed, tenant-scoped, and alive exactly as long as the log that quotes it")]
+#[command(
+    name = "mediakeep",
+    version,
+    about = "Keeps a run log's media: typed, tenant-scoped, and alive exactly as long as the log that quotes it"
+)]
 struct Arguments {
     /// The settings file; mediakeep.toml where it exists.
     #[arg(long, global = true, value_name = "FILE")]

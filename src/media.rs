@@ -143,14 +143,7 @@ const SNIFF_WINDOW: usize = 64 * 1024;
 type Rule = fn(&mut Bytes<'_>, &[u8]) -> Option<Found>;
 
 /// By certainty; each looks at the head first, so that all but one cost a few comparisons.
-const RULES: &[Rule] = &[
-    image::probe,
-    audio::probe,
-    container::probe,
-    document::probe,
-    archive::probe,
-    magic::probe,
-];
+const RULES: &[Rule] = &[image::probe, audio::probe, container::probe, document::probe, archive::probe, magic::probe];
 
 /// Rules on bytes that carry no signature worth the name: they demand that the structure holds.
 const FAINT_RULES: &[Rule] = &[audio::probe_faint, container::probe_faint, image::probe_faint, magic::probe_faint];

@@ -57,7 +57,8 @@ pub async fn start(settings: Settings, clock: Clock, reload: Option<Reload>) -> 
     };
     let app = Arc::new(App::open(settings, clock, base_url)?);
     if app.live().access.is_empty() {
-        let nobody = "nobody could call: configure access.api_keys or access.issuers (`mediakeep access hash-key` makes a key)";
+        let nobody =
+            "nobody could call: configure access.api_keys or access.issuers (`mediakeep access hash-key` makes a key)";
         return Err(ConfigError(nobody.to_owned()).into());
     }
     let mut running = Running {

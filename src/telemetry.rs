@@ -86,7 +86,11 @@ impl Metrics {
         registry.register("mediakeep_assets_stored", "Assets stored, by kind", self.ingested.clone());
         registry.register("mediakeep_stored_bytes", "Bytes of the assets stored", self.ingested_bytes.clone());
         registry.register("mediakeep_sent_bytes", "Bytes of assets promised to readers", self.sent_bytes.clone());
-        registry.register("mediakeep_capability_refusals", "Capabilities that opened nothing, by reason", self.refusals.clone());
+        registry.register(
+            "mediakeep_capability_refusals",
+            "Capabilities that opened nothing, by reason",
+            self.refusals.clone(),
+        );
         registry.register(
             "mediakeep_inspections_failed",
             "Inspections that came to no end",

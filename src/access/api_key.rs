@@ -34,7 +34,9 @@ impl ApiKeys {
                 return Err(ConfigError(format!("access.api_keys: {id:?} is not a key id: 1 to 64 of a-z 0-9 -")));
             }
             if entries.insert(id.clone(), entry(key)?).is_some() {
-                return Err(ConfigError(format!("access.api_keys: {id} stands there twice; every key needs an id of its own")));
+                return Err(ConfigError(format!(
+                    "access.api_keys: {id} stands there twice; every key needs an id of its own"
+                )));
             }
         }
         Ok(Self(entries))
@@ -82,11 +84,13 @@ fn entry(key: &ApiKey) -> Result<Entry, ConfigError> {
     let tenant = TenantId::parse(&key.tenant).map_err(|_| wrong(format!("{:?} is not a tenant", key.tenant)))?;
     let digest = HEXLOWER.decode(key.secret_sha256.to_ascii_lowercase().as_bytes()).ok();
     let digest = digest.and_then(|digest| digest.try_into().ok());
-    let scopes: Option<Scopes> = key.scopes.iter().map(|name| Scope::parse(name)).collect::<Option<Vec<_>>>().map(Scopes::from_iter);
+    let scopes: Option<Scopes> =
+        key.scopes.iter().map(|name| Scope::parse(name)).collect::<Option<Vec<_>>>().map(Scopes::from_iter);
     Ok(Entry {
         tenant,
         scopes: scopes.ok_or_else(|| wrong(format!("{:?} holds an unknown scope", key.scopes)))?,
-        digest: digest.ok_or_else(|| wrong("secret_sha256 is not 64 hex digits; `mediakeep access hash-key` makes it".into()))?,
+        digest: digest
+            .ok_or_else(|| wrong("secret_sha256 is not 64 hex digits; `mediakeep access hash-key` makes it".into()))?,
         expires: key.expires,
         revoked: key.revoked,
     })

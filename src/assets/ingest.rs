@@ -78,7 +78,11 @@ pub struct Ingest {
 enum Work {
     Store(Box<Upload>),
     /// The key was settled before: the bytes are only hashed, to be compared.
-    Compare { asset: AssetId, fingerprint: Digest, hash: Box<Hash> },
+    Compare {
+        asset: AssetId,
+        fingerprint: Digest,
+        hash: Box<Hash>,
+    },
 }
 
 struct Hash(digest::Context);
@@ -390,7 +394,13 @@ impl Publication {
     }
 
     /// Nothing was published: takes everything back, the recovery record first, lest it make an asset of it one day.
-    async fn withdraw(&self, blob: BlobKey, record: &AssetRecord, claim: Option<&Claim>, why: AssetError) -> AssetError {
+    async fn withdraw(
+        &self,
+        blob: BlobKey,
+        record: &AssetRecord,
+        claim: Option<&Claim>,
+        why: AssetError,
+    ) -> AssetError {
         let (app, tenant) = (&self.app, &record.tenant);
         if let Err(error) = app.blobs.remove_records(tenant, RecordOf::Asset(record.id), None).await {
             warn!(asset.id = %record.id, error = %error, "the recovery record of an asset that never was stays behind");

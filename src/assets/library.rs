@@ -42,7 +42,8 @@ pub async fn amend(app: &App, caller: &Principal, asset: AssetId, change: Amendm
         .into_iter()
         .filter_map(|(name, change)| change.as_ref().map(|_| name))
         .collect();
-    let audit = AuditEvent::new(AuditKind::Amend, &*caller.id, app.now()).asset(asset).details(json!({"members": named}));
+    let audit =
+        AuditEvent::new(AuditKind::Amend, &*caller.id, app.now()).asset(asset).details(json!({"members": named}));
     let record = match app.index.amend(tenant, asset, change, audit).await? {
         Amended::Changed(record) => record,
         Amended::Stale => return Err(AssetError::Stale),

@@ -54,7 +54,12 @@ pub fn bound_url(app: &App, asset: AssetId) -> String {
 }
 
 /// Makes a URL of that kind for each of the assets: all of them, or none. `None` stands for a name that is no asset's.
-pub async fn mint(app: &App, caller: &Principal, assets: &[Option<AssetId>], wish: Wish) -> Result<Vec<Minted>, AssetError> {
+pub async fn mint(
+    app: &App,
+    caller: &Principal,
+    assets: &[Option<AssetId>],
+    wish: Wish,
+) -> Result<Vec<Minted>, AssetError> {
     let now = app.now();
     if let Wish::Delivery { seconds, .. } = wish {
         let most = app.settings.capabilities.max_delivery.as_secs();

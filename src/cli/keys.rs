@@ -77,7 +77,8 @@ async fn retire(app: &App, kid: &str, force: bool) -> Result<(), Failure> {
     let ring = &app.live().ring;
     let retired = ring.retire(kid, now.as_second())?;
     let assets = assets_on(app, kid).await?;
-    let delivery_until = last_delivery(&ring.keys(now.as_second()), kid, &app.settings).filter(|until| *until > now.as_second());
+    let delivery_until =
+        last_delivery(&ring.keys(now.as_second()), kid, &app.settings).filter(|until| *until > now.as_second());
     if !force && (!assets.is_empty() || delivery_until.is_some()) {
         println!("{} live durable URLs hang on {kid}", assets.len());
         if let Some(until) = delivery_until.and_then(|until| Timestamp::from_second(until).ok()) {
@@ -91,7 +92,9 @@ async fn retire(app: &App, kid: &str, force: bool) -> Result<(), Failure> {
         let durable = NewDurable { kid: signing.to_owned(), issued_at: now.as_second() };
         let audit = AuditEvent::new(AuditKind::Key, "keys", now).asset(record.id).details(json!({"retired": kid}));
         if let Some(record) = app.index.raise_generation(&record.tenant, record.id, durable, audit).await? {
-            mediakeep::assets::ingest::put_recovery_record(app, &record).await.map_err(|error| Failure::Unreachable(error.to_string()))?;
+            mediakeep::assets::ingest::put_recovery_record(app, &record)
+                .await
+                .map_err(|error| Failure::Unreachable(error.to_string()))?;
         }
     }
     retired.save(&app.settings.keys.ring)?;

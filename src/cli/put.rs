@@ -35,8 +35,9 @@ impl Put {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let key = match &self.key_file {
             Some(file) => read_key(file)?,
-            None => key_from_environment()
-                .ok_or_else(|| Failure::BadUse("name the API key's file with --key-file, or set MEDIAKEEP_KEY".to_owned()))?,
+            None => key_from_environment().ok_or_else(|| {
+                Failure::BadUse("name the API key's file with --key-file, or set MEDIAKEEP_KEY".to_owned())
+            })?,
         };
         let sender = Sender::new(self.server, self.run, key)?;
         let mut failed = false;
@@ -86,7 +87,8 @@ impl Sender {
         let length = file.metadata().await?.len();
         let bar = progress_bar(length, path);
         let sent = bar.clone();
-        let chunks = ReaderStream::with_capacity(file, 256 * 1024).inspect_ok(move |chunk| sent.inc(chunk.len() as u64));
+        let chunks =
+            ReaderStream::with_capacity(file, 256 * 1024).inspect_ok(move |chunk| sent.inc(chunk.len() as u64));
         let mut url = self.url.clone();
         if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
             url.query_pairs_mut().append_pair("name", name);
@@ -125,7 +127,8 @@ fn unreachable(error: &reqwest::Error) -> String {
 }
 
 fn read_key(file: &Path) -> Result<String, Failure> {
-    let key = std::fs::read_to_string(file).map_err(|error| Failure::BadUse(format!("--key-file: {}: {error}", file.display())))?;
+    let key = std::fs::read_to_string(file)
+        .map_err(|error| Failure::BadUse(format!("--key-file: {}: {error}", file.display())))?;
     Ok(key.trim().to_owned())
 }
 

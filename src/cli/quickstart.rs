@@ -38,7 +38,9 @@ pub(crate) async fn run(files: &[PathBuf]) -> Result<(), Failure> {
                 show(file, &answer);
                 last = Some(text(&answer, "/asset/assetId").to_owned());
             }
-            Err(Failure::BadUse(sentence) | Failure::Unreachable(sentence)) => eprintln!("{}: {sentence}", file.display()),
+            Err(Failure::BadUse(sentence) | Failure::Unreachable(sentence)) => {
+                eprintln!("{}: {sentence}", file.display())
+            }
             Err(Failure::Found) => {}
         }
     }
@@ -49,7 +51,8 @@ pub(crate) async fn run(files: &[PathBuf]) -> Result<(), Failure> {
 fn settings(data: &Path, key: &str) -> Result<Settings, Failure> {
     let mut settings = Settings::default();
     let folder = |scheme: &str, name: &str| -> Result<String, Failure> {
-        let url = Url::from_directory_path(data.join(name)).map_err(|()| Failure::BadUse("./data has no usable path".to_owned()))?;
+        let url = Url::from_directory_path(data.join(name))
+            .map_err(|()| Failure::BadUse("./data has no usable path".to_owned()))?;
         Ok(url.as_str().trim_end_matches('/').replacen("file:", scheme, 1))
     };
     settings.store.url = folder("file:", "blobs")?;
@@ -114,15 +117,23 @@ fn show(file: &Path, answer: &Value) {
 fn show_next_steps(data: &Path, base: &str, asset: Option<&str>) {
     let key = data.join("api-key");
     let bearer = format!("-H \"Authorization: Bearer $(cat '{}')\"", key.display());
-    println!("Serving on {base}, metrics on http://127.0.0.1:8788/metrics; stop with Ctrl-C. Open a URL above in a browser, or:\n");
+    println!(
+        "Serving on {base}, metrics on http://127.0.0.1:8788/metrics; stop with Ctrl-C. Open a URL above in a browser, or:\n"
+    );
     println!("  # what the run's log references");
     println!("  curl -s {bearer} {base}/v1/runs/{RUN}/debug-bundle/manifest\n");
     println!("  # one more asset");
-    println!("  curl -s {bearer} -H 'Content-Type: application/octet-stream' --data-binary @FILE '{base}/v1/runs/{RUN}/assets?name=FILE'\n");
+    println!(
+        "  curl -s {bearer} -H 'Content-Type: application/octet-stream' --data-binary @FILE '{base}/v1/runs/{RUN}/assets?name=FILE'\n"
+    );
     println!("  # keep the run's log, and with it its media, for a year");
-    println!("  curl -s {bearer} -X PUT -H 'Content-Type: application/json' -d '{{\"status\":\"closed\",\"logRetentionSeconds\":31536000}}' {base}/v1/runs/{RUN}\n");
+    println!(
+        "  curl -s {bearer} -X PUT -H 'Content-Type: application/json' -d '{{\"status\":\"closed\",\"logRetentionSeconds\":31536000}}' {base}/v1/runs/{RUN}\n"
+    );
     if let Some(asset) = asset {
         println!("  # a URL for fifteen minutes");
-        println!("  curl -s {bearer} -H 'Content-Type: application/json' -d '{{\"class\":\"delivery\"}}' {base}/v1/assets/{asset}/urls\n");
+        println!(
+            "  curl -s {bearer} -H 'Content-Type: application/json' -d '{{\"class\":\"delivery\"}}' {base}/v1/assets/{asset}/urls\n"
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use mediakeep::clock::Clock;
 use mediakeep::jobs::Reload;
-use mediakeep::server::{self, Running};
 use mediakeep::retention::sweep;
+use mediakeep::server::{self, Running};
 use mediakeep::{config, telemetry};
 use tracing::info;
 

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use mediakeep_storage::TenantId;
 
+use super::ConfigError;
 use super::settings::Settings;
 use super::units::Span;
-use super::ConfigError;
 
 /// The protocol's least window of retention.
 const LEAST_RUN_LOG: Span = Span::hours(7 * 24);
@@ -15,7 +15,8 @@ const LEAST_RUN_LOG: Span = Span::hours(7 * 24);
 const LEAST_KEEP: Span = Span::hours(24);
 
 pub(super) fn check(settings: &Settings) -> Result<(), ConfigError> {
-    let refusals = [addresses(settings), lengths(settings), bounds(settings), not_here_yet(settings), tenants(settings)];
+    let refusals =
+        [addresses(settings), lengths(settings), bounds(settings), not_here_yet(settings), tenants(settings)];
     match refusals.into_iter().flatten().next() {
         Some(refusal) => Err(ConfigError(refusal)),
         None => Ok(()),
@@ -25,7 +26,10 @@ pub(super) fn check(settings: &Settings) -> Result<(), ConfigError> {
 fn addresses(settings: &Settings) -> Option<String> {
     let server = &settings.server;
     let Ok(listen) = server.listen.parse::<SocketAddr>() else {
-        return Some(format!("server.listen: {:?} is not an address with a port, such as 127.0.0.1:8787", server.listen));
+        return Some(format!(
+            "server.listen: {:?} is not an address with a port, such as 127.0.0.1:8787",
+            server.listen
+        ));
     };
     if !server.admin_listen.is_empty() && server.admin_listen.parse::<SocketAddr>().is_err() {
         return Some(format!("server.admin_listen: {:?} is not an address with a port", server.admin_listen));
@@ -38,7 +42,10 @@ fn addresses(settings: &Settings) -> Option<String> {
     if !server.public_base_url.is_empty() {
         let url = url::Url::parse(&server.public_base_url);
         let usable = url.is_ok_and(|url| {
-            matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none() && url.fragment().is_none()
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.query().is_none()
+                && url.fragment().is_none()
         });
         if !usable {
             return Some(format!(
@@ -100,17 +107,23 @@ fn not_here_yet(settings: &Settings) -> Option<String> {
         ("limits.client_requests_per_second", limits.client_requests_per_second != 0),
     ]
     .into_iter()
-    .find_map(|(name, set)| set.then(|| format!("{name}: this version has no such feature yet; leave it at its default")))
+    .find_map(|(name, set)| {
+        set.then(|| format!("{name}: this version has no such feature yet; leave it at its default"))
+    })
 }
 
 fn tenants(settings: &Settings) -> Option<String> {
     for tenant in &settings.tenants {
         let id = &tenant.id;
         if TenantId::parse(id).is_err() {
-            return Some(format!("tenants: {id:?} is not a tenant: 1 to 64 of A-Z a-z 0-9 . _ -, not beginning with a dot"));
+            return Some(format!(
+                "tenants: {id:?} is not a tenant: 1 to 64 of A-Z a-z 0-9 . _ -, not beginning with a dot"
+            ));
         }
         if tenant.max_inline_media_bytes.is_some_and(|cap| cap > settings.limits.max_inline_media_bytes) {
-            return Some(format!("tenants: {id}: max_inline_media_bytes is above limits.max_inline_media_bytes, which is advertised"));
+            return Some(format!(
+                "tenants: {id}: max_inline_media_bytes is above limits.max_inline_media_bytes, which is advertised"
+            ));
         }
         if tenant.default_run_log.is_some_and(|span| span < LEAST_RUN_LOG) {
             return Some(format!("tenants: {id}: default_run_log is under 7 days, the least"));

@@ -8,18 +8,19 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use actix_web::Error;
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpResponse, ResponseError};
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tracing::{debug, error, info};
 
 use super::extract::parts;
+use crate::app::App;
 use crate::error::ApiError;
 
 /// Of a refused body so much is read away.
@@ -31,22 +32,24 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps a request.
-pub async fn guard(mut request: ServiceRequest, next: Next<impl MessageBody + 'static>) -> Result<ServiceResponse<BoxBody>, Error> {
+pub async fn guard(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
     let began = Instant::now();
     let app = parts(request.request());
     let id = app.request_ids.next();
     let method = method_label(request.method());
     let body = has_body(&request).then(|| SharedBody::take_from(&mut request));
-    let http_request = request.request().clone();
 
+    // Nobody may hold the request while it is routed; so what ends without a response has no route.
     let outcome = AssertUnwindSafe(next.call(request)).catch_unwind().await;
     let mut response = match outcome {
         Ok(Ok(response)) => response.map_into_boxed_body(),
-        Ok(Err(error)) => ServiceResponse::new(http_request.clone(), refusal(&error)),
+        Ok(Err(error)) => return Err(unrouted(&app, &id, method, refusal(&error), began)),
         Err(_) => {
             error!(request.id = %id, "a handler panicked");
-            let panicked = ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "something went wrong here");
-            ServiceResponse::new(http_request.clone(), panicked.error_response())
+            return Err(unrouted(&app, &id, method, internal(), began));
         }
     };
     let status = response.status();
@@ -60,7 +63,7 @@ pub async fn guard(mut request: ServiceRequest, next: Next<impl MessageBody + 's
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
     }
-    let route = http_request.match_pattern().unwrap_or_else(|| "none".to_owned());
+    let route = response.request().match_pattern().unwrap_or_else(|| "none".to_owned());
     let took = began.elapsed();
     app.metrics.request(&route, method, status.as_u16(), took);
     log(&id, method, &route, status, took);
@@ -78,19 +81,30 @@ fn log(id: &str, method: &str, route: &str, status: StatusCode, took: Duration) 
     }
 }
 
+/// An answer to a request that came to no route: counted, logged and named like any other.
+fn unrouted(app: &App, id: &str, method: &'static str, error: ApiError, began: Instant) -> Error {
+    let (status, took) = (error.status(), began.elapsed());
+    app.metrics.request("none", method, status.as_u16(), took);
+    log(id, method, "none", status, took);
+    error.header("x-request-id", id.to_owned()).into()
+}
+
 /// What actix itself refuses gets our shape too.
-fn refusal(error: &Error) -> HttpResponse {
+fn refusal(error: &Error) -> ApiError {
     if let Some(ours) = error.as_error::<ApiError>() {
-        return ours.error_response();
+        return ours.clone();
     }
     let status = error.as_response_error().status_code();
-    let ours = match status {
+    match status {
         StatusCode::NOT_FOUND => ApiError::not_found(),
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(status, "payload_too_large", "the body is too large"),
         status if status.is_client_error() => ApiError::new(status, "validation_error", "the request cannot be read"),
-        _ => ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "something went wrong here"),
-    };
-    ours.error_response()
+        _ => internal(),
+    }
+}
+
+fn internal() -> ApiError {
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "something went wrong here")
 }
 
 fn has_body(request: &ServiceRequest) -> bool {

@@ -60,9 +60,7 @@ pub fn cacheable(request: &HttpRequest, content_type: &str, document: &Value) ->
     let hash = digest::digest(&digest::SHA256, text.as_bytes());
     let tag = format!("\"{}\"", HEXLOWER.encode(&hash.as_ref()[..16]));
     let mut response = HttpResponse::Ok();
-    response
-        .insert_header((header::CACHE_CONTROL, "public, max-age=300"))
-        .insert_header((header::ETAG, tag.as_str()));
+    response.insert_header((header::CACHE_CONTROL, "public, max-age=300")).insert_header((header::ETAG, tag.as_str()));
     let conditions = Conditions {
         if_none_match: request.headers().get_all(header::IF_NONE_MATCH).map(header::HeaderValue::as_bytes).collect(),
         ..Conditions::default()

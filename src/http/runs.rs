@@ -62,7 +62,11 @@ pub struct RunPage {
 /// Registers a run, or changes what is named.
 #[utoipa::path(put, path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)), request_body = Change,
     responses((status = 200, body = RunJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["runs:write"])))]
-pub async fn put(caller: Caller<RunsWrite>, request: HttpRequest, payload: web::Payload) -> Result<HttpResponse, ApiError> {
+pub async fn put(
+    caller: Caller<RunsWrite>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
     let (app, run) = (parts(&request), run_id(&request)?);
     let change: Change = json(&request, payload, &caller.principal).await?;
     let wish = RunWish {

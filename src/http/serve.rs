@@ -121,9 +121,13 @@ async fn respond(
     }
     let plan = range::plan(wanted_range(request, &validators), len);
     if plan == Plan::Unsatisfiable {
-        return Err(ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "validation_error", "no byte of that range is there")
-            .reason("range_not_satisfiable")
-            .header("content-range", range::unsatisfied(len)));
+        return Err(ApiError::new(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            "validation_error",
+            "no byte of that range is there",
+        )
+        .reason("range_not_satisfiable")
+        .header("content-range", range::unsatisfied(len)));
     }
     let blob = app.blobs.open_blob(&record.tenant, record.blob, len).await?;
     match plan {

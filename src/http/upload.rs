@@ -103,12 +103,7 @@ async fn take(
 ) -> Result<HttpResponse, ApiError> {
     let app = extract::parts(request);
     let incoming = Incoming {
-        start: Start {
-            principal,
-            run,
-            idempotency_key: idempotency_key(request.headers())?,
-            announced: None,
-        },
+        start: Start { principal, run, idempotency_key: idempotency_key(request.headers())?, announced: None },
         content_type: content_type(request.headers())?,
         app: app.clone(),
         request,
@@ -142,19 +137,16 @@ impl Incoming<'_> {
 async fn answer(app: &Arc<App>, ingested: Ingested) -> Result<HttpResponse, ApiError> {
     let record = &ingested.view.record;
     let url = urls::durable_url(app, record)?;
-    let inline = ingested.inline_allowed && record.is_live() && envelope::may_inline(record, app.inline_cap(&record.tenant));
+    let inline =
+        ingested.inline_allowed && record.is_live() && envelope::may_inline(record, app.inline_cap(&record.tenant));
     let envelope = if inline {
         let bytes = fetch::whole(app, record).await?;
         envelope::envelope(record, Carried::Base64(&BASE64.encode(&bytes)))
     } else {
         envelope::envelope(record, Carried::Url(&url))
     };
-    let body = IngestAnswer {
-        asset: AssetJson::of(&ingested.view),
-        media_ref: format!("blob:{}", record.id),
-        url,
-        envelope,
-    };
+    let body =
+        IngestAnswer { asset: AssetJson::of(&ingested.view), media_ref: format!("blob:{}", record.id), url, envelope };
     let mut response = HttpResponse::build(StatusCode::CREATED);
     response.insert_header((header::CACHE_CONTROL, "no-store"));
     response.insert_header((header::LOCATION, format!("{}/v1/assets/{}", app.base_url, record.id)));
@@ -181,9 +173,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 fn content_type(headers: &HeaderMap) -> Result<String, ApiError> {
     match headers.get(CONTENT_TYPE) {
         None => Ok(String::new()),
-        Some(value) => value
-            .to_str()
-            .map(str::to_owned)
-            .map_err(|_| ApiError::validation("Content-Type: not a media type")),
+        Some(value) => {
+            value.to_str().map(str::to_owned).map_err(|_| ApiError::validation("Content-Type: not a media type"))
+        }
     }
 }

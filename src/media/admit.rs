@@ -16,11 +16,7 @@ pub enum Disposition {
 
 /// Inline for passive image, audio and video, and for a PDF that has nothing odd about it.
 pub fn disposition(mime_type: &str, facts: &Facts) -> Disposition {
-    if is_clean_pdf(mime_type, facts) || is_passive(mime_type) {
-        Disposition::Inline
-    } else {
-        Disposition::Attachment
-    }
+    if is_clean_pdf(mime_type, facts) || is_passive(mime_type) { Disposition::Inline } else { Disposition::Attachment }
 }
 
 /// Whether the content policy carries `sandbox`: always, but for the clean PDF, which viewers refuse to show inside one.
@@ -30,7 +26,8 @@ pub fn sandboxed(mime_type: &str, facts: &Facts) -> bool {
 
 /// The `Content-Type` to send: the found type, and the charset of text that is valid UTF-8.
 pub fn content_type(mime_type: &str, facts: &Facts) -> String {
-    let textual = catalogue::kind(mime_type) == Kind::Text || mime_type.ends_with("+xml") || mime_type.ends_with("+json");
+    let textual =
+        catalogue::kind(mime_type) == Kind::Text || mime_type.ends_with("+xml") || mime_type.ends_with("+json");
     if textual && facts.charset.as_deref() == Some("utf-8") {
         format!("{mime_type}; charset=utf-8")
     } else {

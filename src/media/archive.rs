@@ -71,7 +71,8 @@ fn xz(bytes: &mut Bytes<'_>) -> Found {
 fn seven(bytes: &mut Bytes<'_>) -> Found {
     let mut found = Found::of("application/x-7z-compressed");
     let walk = (|| {
-        let end = bytes.le64(12)?.checked_add(bytes.le64(20)?).and_then(|end| end.checked_add(32)).ok_or(Broken::Bad)?;
+        let end =
+            bytes.le64(12)?.checked_add(bytes.le64(20)?).and_then(|end| end.checked_add(32)).ok_or(Broken::Bad)?;
         bytes.reaches(end)?;
         found.facts.ends_at(end, bytes.size());
         Ok(())

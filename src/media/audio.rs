@@ -51,7 +51,12 @@ fn untagged(bytes: &mut Bytes<'_>, head: &[u8], at: u64) -> Option<Found> {
 fn tagged(bytes: &mut Bytes<'_>) -> Found {
     let at = tags::skip(bytes);
     let head = bytes.peek(at, 64 << 10).to_vec();
-    if head.has(0, b"fLaC") || head.has(0, b"MAC ") || head.has(0, b"wvpk") || head.has(0, b"TTA1") || head.has(0, b"MP") {
+    if head.has(0, b"fLaC")
+        || head.has(0, b"MAC ")
+        || head.has(0, b"wvpk")
+        || head.has(0, b"TTA1")
+        || head.has(0, b"MP")
+    {
         if let Some(found) = untagged(bytes, &head, at) {
             return found;
         }

@@ -18,6 +18,7 @@ mod mxf;
 mod ogg;
 mod real;
 mod transport;
+mod video;
 
 use super::{Found, reader::Bytes};
 

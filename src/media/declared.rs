@@ -41,9 +41,12 @@ impl Declared {
     pub(super) fn breaks_tie(&self, found: &str) -> bool {
         let name = self.as_str();
         match found {
-            "text/plain" | "text/csv" | "text/tab-separated-values" | "text/markdown" | "text/css" | "text/javascript" => {
-                catalogue::family(name) == Family::Prose && !BY_SIGNATURE.contains(&name)
-            }
+            "text/plain"
+            | "text/csv"
+            | "text/tab-separated-values"
+            | "text/markdown"
+            | "text/css"
+            | "text/javascript" => catalogue::family(name) == Family::Prose && !BY_SIGNATURE.contains(&name),
             "application/json" => catalogue::family(name) == Family::Json && name != "application/x-ndjson",
             "application/xml" => catalogue::family(name) == Family::Xml && !catalogue::known(name),
             _ => false,

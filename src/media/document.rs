@@ -10,7 +10,10 @@ use super::{
 
 /// By signature.
 pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
-    pdf::probe(bytes, head).or_else(|| ole::probe(bytes, head)).or_else(|| postscript(bytes, head)).or_else(|| other(bytes, head))
+    pdf::probe(bytes, head)
+        .or_else(|| ole::probe(bytes, head))
+        .or_else(|| postscript(bytes, head))
+        .or_else(|| other(bytes, head))
 }
 
 /// PostScript, bare or in the binary wrapper with a preview.

@@ -110,8 +110,10 @@ impl Inflater<'_> {
     }
 
     fn block(&mut self, literals: &Code, distances: &Code) -> Walk {
-        const LENGTHS: [usize; 29] =
-            [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258];
+        const LENGTHS: [usize; 29] = [
+            3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195,
+            227, 258,
+        ];
         loop {
             let symbol = self.symbol(literals)?;
             if symbol < 256 {

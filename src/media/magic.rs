@@ -39,8 +39,13 @@ pub(super) fn probe_faint(_: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     SECOND_OPINIONS.contains(&name).then(|| Found::plain(name))
 }
 
-const SECOND_OPINIONS: &[&str] =
-    &["application/x-lz4", "application/vnd.rar", "application/x-7z-compressed", "application/vnd.ms-fontobject", "application/dicom"];
+const SECOND_OPINIONS: &[&str] = &[
+    "application/x-lz4",
+    "application/vnd.rar",
+    "application/x-7z-compressed",
+    "application/vnd.ms-fontobject",
+    "application/dicom",
+];
 
 type Signature = (usize, &'static [u8], &'static str);
 
@@ -81,7 +86,9 @@ fn program(head: &[u8]) -> Option<&'static str> {
             version if version & 0xFFFF >= 45 => Some("application/java-vm"),
             _ => None,
         },
-        [0xCE | 0xCF, 0xFA, 0xED, 0xFE] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF] if head.len() >= 28 => Some("application/x-mach-binary"),
+        [0xCE | 0xCF, 0xFA, 0xED, 0xFE] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF] if head.len() >= 28 => {
+            Some("application/x-mach-binary")
+        }
         [b'M', b'Z', ..] => {
             let at = usize::try_from(head.le32(60)?).ok()?;
             head.has(at, b"PE\0\0").then_some("application/vnd.microsoft.portable-executable")

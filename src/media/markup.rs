@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn markup_is_seen_and_metadata_is_not() {
-        for text in ["x<script>alert(1)</script>", "<HTML>", "<?php system($_GET[0]);", "<!DOCTYPE html>", "<img src=x"] {
+        for text in ["x<script>alert(1)</script>", "<HTML>", "<?php system($_GET[0]);", "<!DOCTYPE html>", "<img src=x"]
+        {
             assert!(embedded(text.as_bytes()), "{text}");
         }
         for text in ["a < b", "<x:xmpmeta xmlns:x='adobe:ns:meta/'>", "<imgx>", "", "<"] {
@@ -91,7 +92,8 @@ mod tests {
         ] {
             assert!(active(text.as_bytes()), "{text}");
         }
-        for text in ["<svg><path d='M0'/></svg>", "<svg version='1.1' one='1'>", "<t>once = upon</t>", "<svg icon='2'>"] {
+        for text in ["<svg><path d='M0'/></svg>", "<svg version='1.1' one='1'>", "<t>once = upon</t>", "<svg icon='2'>"]
+        {
             assert!(!active(text.as_bytes()), "{text}");
         }
     }

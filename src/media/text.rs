@@ -10,10 +10,7 @@ mod prose;
 mod svg;
 mod xml;
 
-use super::{
-    Declared, Facts, Flag, Found, markup,
-    reader::Bytes,
-};
+use super::{Declared, Facts, Flag, Found, markup, reader::Bytes};
 use encoding::Encoding;
 
 /// Text that a byte order mark announces.
@@ -138,7 +135,9 @@ mod tests {
 
     #[test]
     fn what_runs_is_flagged() {
-        for text in ["<svg><script/></svg>", "<svg onload='x()'/>", "<!doctype html><p>", "<svg><a href='javascript:x'/></svg>"] {
+        for text in
+            ["<svg><script/></svg>", "<svg onload='x()'/>", "<!doctype html><p>", "<svg><a href='javascript:x'/></svg>"]
+        {
             assert!(look(text.as_bytes()).facts.flags.contains(&Flag::ActiveContent), "{text}");
         }
         assert!(look(b"<svg><path d='M0 0'/></svg>").facts.flags.is_empty());

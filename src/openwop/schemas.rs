@@ -7,9 +7,7 @@ use serde_json::{Map, Value, json};
 pub fn payload_schema(kind: &str, base_url: &str) -> Option<Value> {
     let (title, own): (_, &[(&str, Value)]) = match kind {
         "media.image" => ("A picture", &[]),
-        "media.audio" => {
-            ("A recording", &[("durationSeconds", json!({"type": "number", "minimum": 0}))])
-        }
+        "media.audio" => ("A recording", &[("durationSeconds", json!({"type": "number", "minimum": 0}))]),
         "media.file" => ("A file", &[("name", json!({"type": "string", "minLength": 1, "maxLength": 255}))]),
         _ => return None,
     };
@@ -29,8 +27,14 @@ pub fn payload_schema(kind: &str, base_url: &str) -> Option<Value> {
 fn shared_properties() -> Map<String, Value> {
     Map::from_iter([
         ("bytes".to_owned(), json!({"type": "integer", "minimum": 0, "description": "Size of the decoded asset."})),
-        ("url".to_owned(), json!({"type": "string", "format": "uri", "description": "Where the asset is served. Not beside base64."})),
-        ("base64".to_owned(), json!({"type": "string", "description": "The asset itself, up to the advertised cap. Not beside url."})),
+        (
+            "url".to_owned(),
+            json!({"type": "string", "format": "uri", "description": "Where the asset is served. Not beside base64."}),
+        ),
+        (
+            "base64".to_owned(),
+            json!({"type": "string", "description": "The asset itself, up to the advertised cap. Not beside url."}),
+        ),
         ("mimeType".to_owned(), json!({"type": "string"})),
         ("alt".to_owned(), json!({"type": "string", "maxLength": 1024})),
     ])

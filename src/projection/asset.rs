@@ -1,7 +1,7 @@
 //! The asset object, as every route shows it.
 
-use mediakeep_storage::retention::FloorSource;
 use mediakeep_storage::record::AssetState;
+use mediakeep_storage::retention::FloorSource;
 use mediakeep_storage::{AssetView, Timestamp};
 use serde::Serialize;
 use serde_json::Value;

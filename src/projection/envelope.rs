@@ -89,10 +89,8 @@ fn payload(record: &AssetRecord, kind: &str, carried: Carried<'_>) -> Map<String
 
 fn rendering(record: &AssetRecord, kind: &str) -> Map<String, Value> {
     let display = kind.trim_start_matches("media.");
-    let mut rendering = Map::from_iter([
-        ("display".to_owned(), json!(display)),
-        ("mimeType".to_owned(), json!(record.mime_type)),
-    ]);
+    let mut rendering =
+        Map::from_iter([("display".to_owned(), json!(display)), ("mimeType".to_owned(), json!(record.mime_type))]);
     for (name, text) in [("alt", &record.labels.alt), ("title", &record.labels.title)] {
         if let Some(text) = text {
             rendering.insert(name.to_owned(), json!(text));

@@ -76,15 +76,7 @@ pub struct AuditEvent {
 impl AuditEvent {
     /// An event of which nothing more is known yet.
     pub fn new(kind: AuditKind, principal: impl Into<String>, at: Timestamp) -> Self {
-        Self {
-            at,
-            kind,
-            principal: principal.into(),
-            asset_id: None,
-            run_id: None,
-            url_id: None,
-            details: None,
-        }
+        Self { at, kind, principal: principal.into(), asset_id: None, run_id: None, url_id: None, details: None }
     }
 
     /// The same, done to this asset.
@@ -234,7 +226,8 @@ mod tests {
 
     #[test]
     fn members_are_sorted_as_rfc_8785_sorts_them() {
-        let value = json!({"\u{20ac}": 1, "\r": 2, "1": [true, null, {"b": "ö\n", "a": -1}], "\u{1f600}": 3, "\u{fb33}": 4});
+        let value =
+            json!({"\u{20ac}": 1, "\r": 2, "1": [true, null, {"b": "ö\n", "a": -1}], "\u{1f600}": 3, "\u{fb33}": 4});
 
         assert_eq!(
             canonical(&value),

@@ -74,10 +74,7 @@ impl BlobStore {
     /// Opens the store at that address: `file:` (the folder is made) or `memory:`.
     pub fn open(address: &Url) -> Result<Self, StorageError> {
         match address.scheme() {
-            "memory" => Ok(Self {
-                objects: Arc::new(object_store::memory::InMemory::new()),
-                files: None,
-            }),
+            "memory" => Ok(Self { objects: Arc::new(object_store::memory::InMemory::new()), files: None }),
             "file" => {
                 let root = folder_of(address)?;
                 let files = local::Files::open(&root)?;
@@ -86,9 +83,9 @@ impl BlobStore {
                     .with_fsync(true);
                 Ok(Self { objects: Arc::new(objects), files: Some(files) })
             }
-            other => Err(StorageError::BadAddress(format!(
-                "store.url: this build opens file: and memory:, not {other}:"
-            ))),
+            other => {
+                Err(StorageError::BadAddress(format!("store.url: this build opens file: and memory:, not {other}:")))
+            }
         }
     }
 
@@ -135,7 +132,13 @@ impl BlobStore {
     }
 
     /// Writes a recovery record: durable when this returns. Of one thing, the record with the highest `revision` counts.
-    pub async fn put_record(&self, tenant: &TenantId, of: RecordOf<'_>, revision: u64, json: Vec<u8>) -> Result<(), StorageError> {
+    pub async fn put_record(
+        &self,
+        tenant: &TenantId,
+        of: RecordOf<'_>,
+        revision: u64,
+        json: Vec<u8>,
+    ) -> Result<(), StorageError> {
         let path = record_folder(tenant, of).join(format!("{revision:020}.json"));
         let put = self.objects.put(&path, PutPayload::from(json)).await;
         put.map(drop).map_err(|error| unavailable(&error))
@@ -151,7 +154,12 @@ impl BlobStore {
     }
 
     /// Removes the recovery records older than `revision`, or all of them.
-    pub async fn remove_records(&self, tenant: &TenantId, of: RecordOf<'_>, older_than: Option<u64>) -> Result<(), StorageError> {
+    pub async fn remove_records(
+        &self,
+        tenant: &TenantId,
+        of: RecordOf<'_>,
+        older_than: Option<u64>,
+    ) -> Result<(), StorageError> {
         let keep_from = older_than.map(|revision| record_folder(tenant, of).join(format!("{revision:020}.json")));
         for path in self.record_paths(tenant, of).await? {
             if keep_from.as_ref().is_none_or(|from| path < *from) {
@@ -179,7 +187,10 @@ impl BlobStore {
     pub async fn ready(&self) -> Result<(), StorageError> {
         match &self.files {
             Some(files) => files.ready(),
-            None => self.size(&TenantId::parse("ready").expect("a valid name"), BlobKey::from_bytes([0; 16])).await.map(drop),
+            None => self
+                .size(&TenantId::parse("ready").expect("a valid name"), BlobKey::from_bytes([0; 16]))
+                .await
+                .map(drop),
         }
     }
 

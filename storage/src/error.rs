@@ -46,10 +46,7 @@ impl StorageError {
     pub fn file(store: &'static str, doing: &str, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { store },
-            _ => Self::Unavailable {
-                store,
-                reason: format!("{doing}: {error}"),
-            },
+            _ => Self::Unavailable { store, reason: format!("{doing}: {error}") },
         }
     }
 }

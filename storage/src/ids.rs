@@ -42,9 +42,7 @@ impl TenantId {
         if prefix.bytes().any(|b| b.is_ascii_uppercase()) {
             return Err(BadName("tenant prefix"));
         }
-        let raw = BASE32_NOPAD
-            .decode(prefix.to_ascii_uppercase().as_bytes())
-            .map_err(|_| BadName("tenant prefix"))?;
+        let raw = BASE32_NOPAD.decode(prefix.to_ascii_uppercase().as_bytes()).map_err(|_| BadName("tenant prefix"))?;
         Self::parse(std::str::from_utf8(&raw).map_err(|_| BadName("tenant prefix"))?)
     }
 }
@@ -56,13 +54,8 @@ pub struct RunId(Box<str>);
 impl RunId {
     /// The run of that name, if it is one.
     pub fn parse(raw: &str) -> Result<Self, BadName> {
-        let allowed =
-            |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'~' | b'-');
-        if raw.is_empty()
-            || raw.len() > 128
-            || matches!(raw, "." | "..")
-            || !raw.bytes().all(allowed)
-        {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'~' | b'-');
+        if raw.is_empty() || raw.len() > 128 || matches!(raw, "." | "..") || !raw.bytes().all(allowed) {
             return Err(BadName("runId"));
         }
         Ok(Self(raw.into()))
@@ -85,11 +78,7 @@ impl AssetId {
     pub fn generate(now: Timestamp) -> Self {
         let millis = u64::try_from(now.as_millisecond()).unwrap_or(0);
         let nanos = u32::try_from((millis % 1000) * 1_000_000).unwrap_or(0);
-        Self(Uuid::new_v7(uuid::Timestamp::from_unix(
-            uuid::NoContext,
-            millis / 1000,
-            nanos,
-        )))
+        Self(Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, millis / 1000, nanos)))
     }
 
     /// The asset of that name; only the one canonical spelling is a name.
@@ -100,10 +89,7 @@ impl AssetId {
         }
         let mut value = 0u128;
         for byte in digits.bytes() {
-            let digit = CROCKFORD
-                .iter()
-                .position(|c| *c == byte)
-                .ok_or(BadName("assetId"))?;
+            let digit = CROCKFORD.iter().position(|c| *c == byte).ok_or(BadName("assetId"))?;
             value = value << 5 | digit as u128;
         }
         Ok(Self(Uuid::from_u128(value)))
@@ -176,9 +162,7 @@ pub struct Digest(pub [u8; 32]);
 impl Digest {
     /// The digest of that spelling; upper-case digits are understood.
     pub fn parse(raw: &str) -> Result<Self, BadName> {
-        decode_hex(&raw.to_ascii_lowercase())
-            .map(Self)
-            .ok_or(BadName("sha256"))
+        decode_hex(&raw.to_ascii_lowercase()).map(Self).ok_or(BadName("sha256"))
     }
 }
 

@@ -25,9 +25,9 @@ use crate::record::{
 };
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
+mod codec;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
-mod codec;
 #[cfg(any(test, feature = "testing"))]
 pub mod model;
 pub mod sled;
@@ -62,7 +62,13 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     ///
     /// Equal bytes of the same tenant share the blob already held, rescuing it if it was condemned; the newcomer's own copy is then
     /// doomed at `discard_at`, and the answer says where the bytes are. An unregistered run is kept from this reference on.
-    async fn publish(&self, tenant: &TenantId, asset: NewAsset, terms: &Terms, now: Timestamp) -> Result<Published, StorageError>;
+    async fn publish(
+        &self,
+        tenant: &TenantId,
+        asset: NewAsset,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Published, StorageError>;
 
     // ── Assets ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -76,15 +82,31 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     async fn page(&self, tenant: &TenantId, query: &AssetQuery, terms: &Terms) -> Result<Vec<AssetView>, StorageError>;
 
     /// Changes the asset's words, if its row still has the revision that the caller saw.
-    async fn amend(&self, tenant: &TenantId, id: AssetId, change: Amendment, audit: AuditEvent) -> Result<Amended, StorageError>;
+    async fn amend(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        change: Amendment,
+        audit: AuditEvent,
+    ) -> Result<Amended, StorageError>;
 
     /// Gives the asset a new generation of durable URL: older ones open nothing from now on.
     async fn raise_generation(
-        &self, tenant: &TenantId, id: AssetId, durable: NewDurable, audit: AuditEvent,
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        durable: NewDurable,
+        audit: AuditEvent,
     ) -> Result<Option<AssetRecord>, StorageError>;
 
     /// Notes that a delivery URL was revoked; `keep_until` is when it would have ended by itself.
-    async fn revoke_url(&self, tenant: &TenantId, url_id: &str, keep_until: Timestamp, audit: AuditEvent) -> Result<(), StorageError>;
+    async fn revoke_url(
+        &self,
+        tenant: &TenantId,
+        url_id: &str,
+        keep_until: Timestamp,
+        audit: AuditEvent,
+    ) -> Result<(), StorageError>;
 
     /// Whether a delivery URL was revoked.
     async fn is_revoked(&self, tenant: &TenantId, url_id: &str) -> Result<bool, StorageError>;
@@ -93,7 +115,12 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
 
     /// Registers the run, or changes what the update names; moves its look with its end.
     async fn update_run(
-        &self, tenant: &TenantId, update: &RunUpdate, terms: &Terms, audit: AuditEvent, now: Timestamp,
+        &self,
+        tenant: &TenantId,
+        update: &RunUpdate,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
     ) -> Result<Result<RunView, RunConflict>, StorageError>;
 
     /// The run and what it references.
@@ -104,7 +131,13 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
 
     /// Makes the run reference the assets, dead ones as tombstones: all of them, or none if one is unknown.
     async fn refer(
-        &self, tenant: &TenantId, run: &RunId, assets: &[AssetId], terms: &Terms, audit: AuditEvent, now: Timestamp,
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        assets: &[AssetId],
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
     ) -> Result<Referred, StorageError>;
 
     // ── The end ─────────────────────────────────────────────────────────────────────────────────────
@@ -116,16 +149,33 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// the others be. At most `limit` assets a call; the look stays until it has seen all.
     ///
     /// A dead asset whose tombstone has had its time is dropped with all its references.
-    async fn settle(&self, look: &Look, limit: usize, terms: &Terms, principal: &str, now: Timestamp) -> Result<Settlement, StorageError>;
+    async fn settle(
+        &self,
+        look: &Look,
+        limit: usize,
+        terms: &Terms,
+        principal: &str,
+        now: Timestamp,
+    ) -> Result<Settlement, StorageError>;
 
     /// Expires the asset if it is live and its floor is past, computed anew inside the transaction; returns it as it is afterwards.
     async fn expire_if_due(
-        &self, tenant: &TenantId, id: AssetId, terms: &Terms, principal: &str, now: Timestamp,
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        principal: &str,
+        now: Timestamp,
     ) -> Result<Option<AssetRecord>, StorageError>;
 
     /// Ends the asset on its owner's word, unless something protects it; its blob, if nobody else holds it, is doomed at once.
     async fn delete(
-        &self, tenant: &TenantId, id: AssetId, terms: &Terms, audit: AuditEvent, now: Timestamp,
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
     ) -> Result<Deleted, StorageError>;
 
     /// Takes blobs whose time has come out of reach of any rescue, and announced uploads that showed no life since `uploads_before`;
@@ -354,10 +404,8 @@ pub struct BlobRow {
 
 /// The audit event of an expiry, the same from every backend.
 fn expiry_event(record: &AssetRecord, principal: &str, now: Timestamp) -> AuditEvent {
-    AuditEvent::new(crate::audit::AuditKind::Expire, principal, now)
-        .asset(record.id)
-        .details(Value::from_iter([
-            ("bytes", Value::from(record.bytes)),
-            ("sha256", Value::from(record.sha256.to_string())),
-        ]))
+    AuditEvent::new(crate::audit::AuditKind::Expire, principal, now).asset(record.id).details(Value::from_iter([
+        ("bytes", Value::from(record.bytes)),
+        ("sha256", Value::from(record.sha256.to_string())),
+    ]))
 }

@@ -32,13 +32,13 @@
 //!
 //! Modules in reading order:
 
+pub mod audit;
+pub mod blob;
+pub mod error;
 pub mod ids;
+pub mod index;
 pub mod record;
 pub mod retention;
-pub mod audit;
-pub mod error;
-pub mod blob;
-pub mod index;
 
 pub use audit::{AuditEvent, AuditRow};
 pub use blob::BlobStore;

@@ -133,10 +133,7 @@ pub fn floor(
     let ask = asked_until.map(|at| (Until::At(at), FloorSource::Ask));
     let runs = run_ends.into_iter().map(|end| (end.until(), end.source()));
     let mut referenced = false;
-    let protected = runs
-        .inspect(|_| referenced = true)
-        .chain(ask)
-        .max_by_key(|(until, _)| *until);
+    let protected = runs.inspect(|_| referenced = true).chain(ask).max_by_key(|(until, _)| *until);
     let protected = protected.map(|(until, source)| (until.plus(terms.grace), source));
     let unreferenced = (!referenced).then(|| {
         let until = Until::At(after(created_at, terms.unreferenced)).plus(terms.grace);
@@ -147,11 +144,7 @@ pub fn floor(
         .chain(unreferenced)
         .max_by_key(|(until, _)| *until)
         .expect("an asset without a run has the unreferenced term");
-    Floor {
-        until,
-        source,
-        protected: protected.map(|(until, _)| until),
-    }
+    Floor { until, source, protected: protected.map(|(until, _)| until) }
 }
 
 /// What a host says of a run; it changes only what it names.
@@ -215,10 +208,8 @@ impl RunRecord {
         now: Timestamp,
         terms: &Terms,
     ) -> Result<Self, RunConflict> {
-        let mut run = before.cloned().unwrap_or_else(|| Self {
-            revision: 0,
-            ..Self::referenced(update.id.clone(), now, terms)
-        });
+        let mut run =
+            before.cloned().unwrap_or_else(|| Self { revision: 0, ..Self::referenced(update.id.clone(), now, terms) });
         let was_open = run.status == RunStatus::Open;
         if !run.registered {
             run.registered = true;
@@ -251,9 +242,7 @@ impl RunRecord {
 
     /// The end that closing gives: what was promised, or the promised time from now on, whichever is later.
     fn closed_end(&self, now: Timestamp, terms: &Terms) -> RunEnd {
-        let promised = self
-            .retention_after_close
-            .map(|seconds| after(now, SignedDuration::from_secs(seconds)));
+        let promised = self.retention_after_close.map(|seconds| after(now, SignedDuration::from_secs(seconds)));
         match (self.end, promised) {
             (RunEnd::Open | RunEnd::Default(_), Some(at)) => RunEnd::At(at),
             (RunEnd::At(end), Some(at)) => RunEnd::At(end.max(at)),
@@ -268,9 +257,7 @@ impl RunEnd {
     fn moved_to(self, at: Timestamp) -> Result<Self, RunConflict> {
         match self {
             Self::Forever => Err(RunConflict::Floor { current: None }),
-            Self::At(current) if at < current => Err(RunConflict::Floor {
-                current: Some(current),
-            }),
+            Self::At(current) if at < current => Err(RunConflict::Floor { current: Some(current) }),
             _ => Ok(Self::At(at)),
         }
     }
@@ -373,9 +360,7 @@ mod tests {
     #[test]
     fn the_latest_of_all_keeps_an_asset() {
         let grace = Terms { grace: SignedDuration::from_hours(24), ..terms() };
-        let floor = |ask: Option<i64>, ends: &[RunEnd]| {
-            floor(day(0), ask.map(day), ends.iter().copied(), &grace)
-        };
+        let floor = |ask: Option<i64>, ends: &[RunEnd]| floor(day(0), ask.map(day), ends.iter().copied(), &grace);
 
         let alone = floor(None, &[]);
         assert_eq!((alone.until, alone.source), (Until::At(day(2)), FloorSource::Unreferenced));

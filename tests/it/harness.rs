@@ -54,7 +54,10 @@ impl Host {
 
     async fn serve(settings: Settings, clock: Clock, folder: Arc<TempDir>) -> Self {
         let running = server::start(settings.clone(), clock.clone(), None).await.expect("the service starts");
-        let client = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+        // A second provider is refused, and then there is one already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client =
+            Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
         Self { running, clock, settings, client, folder }
     }
 
@@ -205,7 +208,15 @@ impl Caller<'_> {
     /// Sends bytes into a run as they are.
     pub async fn upload_to(&self, run: &str, bytes: impl Into<Vec<u8>>) -> Asset {
         let request = self.request(Method::POST, &format!("/v1/runs/{run}/assets"));
-        asset(request.header("content-type", "application/octet-stream").body(bytes.into()).send().await.expect("an answer")).await
+        asset(
+            request
+                .header("content-type", "application/octet-stream")
+                .body(bytes.into())
+                .send()
+                .await
+                .expect("an answer"),
+        )
+        .await
     }
 
     /// Sends bytes into the run `run-1`.
@@ -216,7 +227,15 @@ impl Caller<'_> {
     /// Sends bytes that no run references.
     pub async fn upload_loose(&self, bytes: impl Into<Vec<u8>>) -> Asset {
         let request = self.request(Method::POST, "/v1/assets");
-        asset(request.header("content-type", "application/octet-stream").body(bytes.into()).send().await.expect("an answer")).await
+        asset(
+            request
+                .header("content-type", "application/octet-stream")
+                .body(bytes.into())
+                .send()
+                .await
+                .expect("an answer"),
+        )
+        .await
     }
 
     /// A delivery URL that lives so many seconds.
@@ -275,7 +294,10 @@ fn settings(folder: &TempDir) -> Settings {
     settings.retention.sweep_interval = Span::hours(24 * 365);
     settings.retention.grace = Span::seconds(0);
     for tenant in TENANTS {
-        let all = Scope::ALL.into_iter().map(|scope| (key_part(scope), vec![scope])).chain([("all".into(), Scope::ALL.to_vec())]);
+        let all = Scope::ALL
+            .into_iter()
+            .map(|scope| (key_part(scope), vec![scope]))
+            .chain([("all".into(), Scope::ALL.to_vec())]);
         settings.access.api_keys.extend(all.map(|(what, scopes)| ApiKey {
             id: key_id(tenant, &what),
             tenant: tenant.to_owned(),

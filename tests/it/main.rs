@@ -3,5 +3,4 @@
 mod harness;
 
 mod arrows;
-mod delivery;
 mod smoke;

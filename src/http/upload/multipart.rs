@@ -80,7 +80,12 @@ pub(super) async fn take(incoming: Incoming<'_>, body: Body) -> Result<Ingested,
 }
 
 /// Takes the bytes; the part's own type and file name count where no member says otherwise.
-async fn take_file(mut field: Field, ingest: &mut Ingest, raw: &mut RawMembers, refusal: &Refusal) -> Result<(), ApiError> {
+async fn take_file(
+    mut field: Field,
+    ingest: &mut Ingest,
+    raw: &mut RawMembers,
+    refusal: &Refusal,
+) -> Result<(), ApiError> {
     if let Some(mime) = field.content_type() {
         raw.mime_type.get_or_insert_with(|| mime.essence_str().to_owned());
     }
@@ -119,7 +124,9 @@ async fn text(mut field: Field, name: &str, refusal: &Refusal) -> Result<String,
 type Refusal = Rc<RefCell<Option<ApiError>>>;
 
 /// The body as the form's parser wants it, and the place where our own reason is kept when the body ends in an error.
-fn stream_of(body: Rc<Mutex<Body>>) -> (impl Stream<Item = Result<Bytes, actix_web::error::PayloadError>> + 'static, Refusal) {
+fn stream_of(
+    body: Rc<Mutex<Body>>,
+) -> (impl Stream<Item = Result<Bytes, actix_web::error::PayloadError>> + 'static, Refusal) {
     let refusal = Refusal::default();
     let kept = refusal.clone();
     let stream = futures_util::stream::unfold((body, kept), |(body, kept)| async move {
@@ -141,7 +148,9 @@ fn refused(refusal: &Refusal, error: &MultipartError) -> ApiError {
     }
     match error {
         MultipartError::Incomplete => cut_off(),
-        MultipartError::Payload(_) => ApiError::validation("the form has a part or a header that is too long, or breaks off"),
+        MultipartError::Payload(_) => {
+            ApiError::validation("the form has a part or a header that is too long, or breaks off")
+        }
         _ => ApiError::validation("the form cannot be read: is its boundary right, and has each part a name?"),
     }
 }

@@ -1,14 +1,24 @@
 //! The bytes themselves; the members stand in the query.
 
-use super::stream::Body;
 use super::Incoming;
+use super::stream::Body;
 use crate::assets::ingest::Ingested;
 use crate::assets::members::RawMembers;
 use crate::error::ApiError;
 use crate::http::extract;
 
 const MEMBERS: [&str; 11] = [
-    "mimeType", "name", "alt", "title", "nodeId", "envelopeId", "correlationId", "source", "sha256", "retainUntil", "delivery",
+    "mimeType",
+    "name",
+    "alt",
+    "title",
+    "nodeId",
+    "envelopeId",
+    "correlationId",
+    "source",
+    "sha256",
+    "retainUntil",
+    "delivery",
 ];
 
 pub(super) async fn take(mut incoming: Incoming<'_>, mut body: Body) -> Result<Ingested, ApiError> {

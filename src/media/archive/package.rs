@@ -79,11 +79,7 @@ const MAIN_PARTS: &[(&str, &str, &str)] = &[
         "xl/",
         "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
     ),
-    (
-        "application/vnd.ms-excel.sheet.macroEnabled.main+xml",
-        "xl/",
-        "application/vnd.ms-excel.sheet.macroenabled.12",
-    ),
+    ("application/vnd.ms-excel.sheet.macroEnabled.main+xml", "xl/", "application/vnd.ms-excel.sheet.macroenabled.12"),
     (
         "application/vnd.ms-excel.sheet.binary.macroEnabled.main",
         "xl/",
@@ -120,7 +116,8 @@ mod tests {
 
     #[test]
     fn a_word_document_is_one_in_any_order() {
-        let mut parts = [("[Content_Types].xml", WORD.as_bytes()), ("_rels/.rels", b"<x/>"), ("word/document.xml", b"<x/>")];
+        let mut parts =
+            [("[Content_Types].xml", WORD.as_bytes()), ("_rels/.rels", b"<x/>"), ("word/document.xml", b"<x/>")];
         for _ in 0..3 {
             parts.rotate_left(1);
             let found = look(&zip(&parts));

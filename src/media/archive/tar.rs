@@ -19,7 +19,8 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
 
 /// The checksum counts its own field as blanks (POSIX.1-1988 section 10.1.1).
 fn is_header(block: &[u8]) -> bool {
-    let sum: u32 = block.iter().enumerate().map(|(at, &byte)| if (148..156).contains(&at) { 32 } else { u32::from(byte) }).sum();
+    let sum: u32 =
+        block.iter().enumerate().map(|(at, &byte)| if (148..156).contains(&at) { 32 } else { u32::from(byte) }).sum();
     block[0] != 0 && octal(&block[148..156]) == Some(u64::from(sum))
 }
 

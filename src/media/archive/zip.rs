@@ -7,7 +7,7 @@ use memchr::memmem;
 
 use super::package;
 use crate::media::{
-    Facts, Found, Flag, inflate,
+    Facts, Flag, Found, inflate,
     reader::{Broken, Bytes, Fields, OrBad, Walk},
 };
 
@@ -147,9 +147,20 @@ pub(super) mod tests {
             let sizes = [(data.len() as u32).to_le_bytes(), (data.len() as u32).to_le_bytes()].concat();
             let names = [(name.len() as u16).to_le_bytes(), [0; 2]].concat();
             let at = (file.len() as u32).to_le_bytes();
-            file.extend_from_slice(&[b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\0\0\0\0", sizes.as_slice(), &names, name.as_bytes(), data].concat());
+            file.extend_from_slice(
+                &[b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\0\0\0\0", sizes.as_slice(), &names, name.as_bytes(), data]
+                    .concat(),
+            );
             directory.extend_from_slice(
-                &[b"PK\x01\x02\x14\0\x14\0\0\0\0\0\0\0\0\0\0\0\0\0", sizes.as_slice(), &names, &[0; 10], &at, name.as_bytes()].concat(),
+                &[
+                    b"PK\x01\x02\x14\0\x14\0\0\0\0\0\0\0\0\0\0\0\0\0",
+                    sizes.as_slice(),
+                    &names,
+                    &[0; 10],
+                    &at,
+                    name.as_bytes(),
+                ]
+                .concat(),
             );
         }
         let count = (entries.len() as u16).to_le_bytes();

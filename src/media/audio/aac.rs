@@ -54,10 +54,17 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8], at: u64) -> Option<Found
     let mut found = Found::of("audio/aac");
     found.facts.sound(first.channels, first.sample_rate);
     found.facts.coded("aac");
-    let walk = frames(bytes, at, end, &mut found.facts, |bytes, at| {
-        let frame = header(bytes.peek(at, 7)).filter(|frame| frame.sample_rate == first.sample_rate)?;
-        Some((frame.length, frame.samples))
-    }, first.sample_rate);
+    let walk = frames(
+        bytes,
+        at,
+        end,
+        &mut found.facts,
+        |bytes, at| {
+            let frame = header(bytes.peek(at, 7)).filter(|frame| frame.sample_rate == first.sample_rate)?;
+            Some((frame.length, frame.samples))
+        },
+        first.sample_rate,
+    );
     found.facts.settle(walk);
     Some(found)
 }
@@ -97,7 +104,9 @@ fn frames(
 /// LOAS: an eleven-bit sync word and a length in front of each element.
 pub(super) fn probe_latm(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     let length = |header: &[u8]| match *header {
-        [0x56, second, third, ..] if second & 0xE0 == 0xE0 => Some(3 + (u64::from(second & 0x1F) << 8 | u64::from(third))),
+        [0x56, second, third, ..] if second & 0xE0 == 0xE0 => {
+            Some(3 + (u64::from(second & 0x1F) << 8 | u64::from(third)))
+        }
         _ => None,
     };
     let mut at = 0;
@@ -109,9 +118,14 @@ pub(super) fn probe_latm(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     found.facts.sound(config.channels, config.sample_rate);
     found.facts.coded("aac");
     let end = bytes.size();
-    let walk = frames(bytes, 0, end, &mut found.facts, |bytes, at| {
-        length(bytes.peek(at, 3)).map(|length| (length, 1024))
-    }, config.sample_rate);
+    let walk = frames(
+        bytes,
+        0,
+        end,
+        &mut found.facts,
+        |bytes, at| length(bytes.peek(at, 3)).map(|length| (length, 1024)),
+        config.sample_rate,
+    );
     found.facts.settle(walk);
     Some(found)
 }
@@ -138,7 +152,15 @@ mod tests {
 
     /// A frame of 44.1 kHz stereo of this length.
     fn frame(length: usize) -> Vec<u8> {
-        let header = [0xFF, 0xF1, 0x50, 0x80 | (length >> 11) as u8, (length >> 3) as u8, ((length & 7) << 5) as u8 | 0x1F, 0xFC];
+        let header = [
+            0xFF,
+            0xF1,
+            0x50,
+            0x80 | (length >> 11) as u8,
+            (length >> 3) as u8,
+            ((length & 7) << 5) as u8 | 0x1F,
+            0xFC,
+        ];
         [header.as_slice(), &vec![0; length.saturating_sub(7)]].concat()
     }
 

@@ -36,7 +36,11 @@ fn plain(bytes: &[u8]) -> Option<Header> {
     bits.skip(5 + 3)?;
     let mode = bits.take(3)? as usize;
     // Mix levels stand between the mode and the low-frequency flag.
-    bits.skip(if mode & 1 == 1 && mode != 1 { 2 } else { 0 } + if mode & 4 != 0 { 2 } else { 0 } + if mode == 2 { 2 } else { 0 })?;
+    bits.skip(
+        if mode & 1 == 1 && mode != 1 { 2 } else { 0 }
+            + if mode & 4 != 0 { 2 } else { 0 }
+            + if mode == 2 { 2 } else { 0 },
+    )?;
     let low = bits.take(1)?;
     let bitrate = BITRATES.get(size / 2)?;
     let (sample_rate, words) = match rate {

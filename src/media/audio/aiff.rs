@@ -37,7 +37,8 @@ impl Aiff {
             let length = u64::from(bytes.be32(at + 4)?);
             match &name {
                 b"COMM" if length >= 18 => {
-                    (self.channels, self.frames, self.bits) = (bytes.be16(at + 8)?, bytes.be32(at + 10)?, bytes.be16(at + 14)?);
+                    (self.channels, self.frames, self.bits) =
+                        (bytes.be16(at + 8)?, bytes.be32(at + 10)?, bytes.be16(at + 14)?);
                     self.rate = extended(bytes.array(at + 16)?);
                     if length >= 22 {
                         self.compression = Some(bytes.array(at + 26)?);
@@ -61,7 +62,10 @@ impl Aiff {
             return;
         }
         facts.sound(self.channels.into(), self.rate.round() as u32);
-        let plain = matches!(self.compression.as_ref(), None | Some(b"NONE" | b"sowt" | b"twos" | b"fl32" | b"FL32" | b"fl64" | b"in24"));
+        let plain = matches!(
+            self.compression.as_ref(),
+            None | Some(b"NONE" | b"sowt" | b"twos" | b"fl32" | b"FL32" | b"fl64" | b"in24")
+        );
         facts.coded(if plain { "pcm" } else { "compressed" });
         let frame = u64::from(self.bits).div_ceil(8) * u64::from(self.channels);
         let present = self.data.and_then(|data| data.checked_div(frame));
@@ -70,7 +74,9 @@ impl Aiff {
                 facts.flag(Flag::SizeClaimWrong);
                 facts.lasts(present as f64 / self.rate, Provenance::Bytes);
             }
-            _ if plain || self.frames <= MOST_COMPRESSED * self.data.and_then(|data| data.try_into().ok()).unwrap_or(0) => {
+            _ if plain
+                || self.frames <= MOST_COMPRESSED * self.data.and_then(|data| data.try_into().ok()).unwrap_or(0) =>
+            {
                 facts.lasts(f64::from(self.frames) / self.rate, Provenance::Container);
             }
             _ => facts.flag(Flag::SizeClaimWrong),

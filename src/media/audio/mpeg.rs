@@ -94,7 +94,8 @@ const BITRATES: [[u16; 14]; 5] = [
 pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     // What begins with frames may be short; behind junk, more has to agree.
     let (first, at_once) = (header(head), header(head).is_some());
-    let start = if at_once && chain(bytes, 0, CHAIN) >= shortest(bytes, first, 0) { 0 } else { search(bytes, 0, head)? };
+    let start =
+        if at_once && chain(bytes, 0, CHAIN) >= shortest(bytes, first, 0) { 0 } else { search(bytes, 0, head)? };
     Some(inspect_from(bytes, 0, Some(start)))
 }
 
@@ -283,7 +284,8 @@ mod tests {
 
     #[test]
     fn a_varying_rate_without_a_header_is_counted() {
-        let file: Vec<u8> = (0..40).flat_map(|n| frame([0xFF, 0xFB, if n % 2 == 0 { 0x90 } else { 0x50 }, 0])).collect();
+        let file: Vec<u8> =
+            (0..40).flat_map(|n| frame([0xFF, 0xFB, if n % 2 == 0 { 0x90 } else { 0x50 }, 0])).collect();
         let facts = look(&file).facts;
         let seconds = facts.duration_seconds.expect("a length");
         assert!((seconds - 40.0 * 1152.0 / 44_100.0).abs() < 1e-5);

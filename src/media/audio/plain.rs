@@ -135,7 +135,8 @@ fn caf(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
         };
         at = end;
     }
-    let counted = data.and_then(|data| data.checked_div(packet.into())).map(|packets| packets.saturating_mul(per_packet.into()));
+    let counted =
+        data.and_then(|data| data.checked_div(packet.into())).map(|packets| packets.saturating_mul(per_packet.into()));
     if let Some(frames) = frames.or(counted)
         && rate.is_finite()
         && rate >= 1.0
@@ -233,7 +234,8 @@ fn ape(bytes: &mut Bytes<'_>, at: u64, facts: &mut Facts) -> Walk {
 /// WavPack: blocks, each with a header; the first one tells the length.
 fn wavpack(bytes: &mut Bytes<'_>, at: u64, facts: &mut Facts) -> Walk {
     const RATES: [u32; 15] = [
-        6_000, 8_000, 9_600, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000, 192_000,
+        6_000, 8_000, 9_600, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000,
+        192_000,
     ];
     let (total, flags) = (bytes.le32(at + 12)?, bytes.le32(at + 24)?);
     let mut rate = RATES.get((flags >> 23 & 15) as usize).copied().unwrap_or(0);
@@ -341,7 +343,9 @@ mod tests {
 
     #[test]
     fn sun_audio_is_measured_by_its_bytes() {
-        let header = [b".snd".as_slice(), &[0, 0, 0, 24], &[0xFF; 4], &[0, 0, 0, 1], &8_000u32.to_be_bytes(), &[0, 0, 0, 1]].concat();
+        let header =
+            [b".snd".as_slice(), &[0, 0, 0, 24], &[0xFF; 4], &[0, 0, 0, 1], &8_000u32.to_be_bytes(), &[0, 0, 0, 1]]
+                .concat();
         let found = look(&[header, vec![0x7F; 4_000]].concat());
         assert_eq!((found.mime_type.as_str(), found.facts.duration_seconds), ("audio/basic", Some(0.5)));
     }

@@ -109,7 +109,11 @@ impl Wave {
             if self.data.is_none() && end > size {
                 return Err(Broken::Short);
             }
-            at = self.padded(if &name == b"data" && self.long_data.is_some() { body + self.data.unwrap_or(0) } else { end });
+            at = self.padded(if &name == b"data" && self.long_data.is_some() {
+                body + self.data.unwrap_or(0)
+            } else {
+                end
+            });
         }
         if self.format.is_none() || self.data.is_none() {
             return Err(if at + self.header() > size { Broken::Short } else { Broken::Bad });
@@ -156,7 +160,8 @@ impl Wave {
         let here = bytes.size() - body;
         let long = self.long_data.filter(|_| claimed == 0xFFFF_FFFF);
         let stated = long.unwrap_or(claimed);
-        self.streamed = OPEN.contains(&stated) || (stated == 0 && here > 0 && self.samples.is_none_or(|count| count > 0));
+        self.streamed =
+            OPEN.contains(&stated) || (stated == 0 && here > 0 && self.samples.is_none_or(|count| count > 0));
         if stated > here && !self.streamed {
             facts.flag(Flag::SizeClaimWrong);
         }

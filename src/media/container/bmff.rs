@@ -95,7 +95,9 @@ impl Brands {
             b"heic" | b"heix" | b"heim" | b"heis" => "image/heic",
             b"hevc" | b"hevx" | b"hevm" | b"hevs" => "image/heic-sequence",
             b"mif1" | b"mif2" | b"miaf" if self.compatible(*b"avif") || self.compatible(*b"avis") => "image/avif",
-            b"mif1" | b"mif2" | b"miaf" | b"avci" | b"avic" | b"jpeg" | b"j2ki" | b"1pic" | b"geo1" | b"unif" => "image/heif",
+            b"mif1" | b"mif2" | b"miaf" | b"avci" | b"avic" | b"jpeg" | b"j2ki" | b"1pic" | b"geo1" | b"unif" => {
+                "image/heif"
+            }
             b"msf1" if self.compatible(*b"avis") => "image/avif",
             b"msf1" => "image/heif-sequence",
             _ => return None,
@@ -170,7 +172,8 @@ fn describe(found: &mut Found, movie: &Movie) {
     let is_raw = found.mime_type == "image/x-canon-cr3";
     let area = |track: &&Track| u64::from(track.width) * u64::from(track.height);
     let seen = movie.tracks.iter().filter(|track| track.is_seen());
-    let seen = if is_raw { seen.max_by_key(area) } else { seen.clone().find(|track| area(track) > 0).or(seen.clone().next()) };
+    let seen =
+        if is_raw { seen.max_by_key(area) } else { seen.clone().find(|track| area(track) > 0).or(seen.clone().next()) };
     let heard = movie.tracks.iter().find(|track| track.is_heard());
     if !found.mime_type.starts_with("audio/")
         && let Some(track) = seen
@@ -217,7 +220,8 @@ mod tests {
     }
 
     fn movie(brand: &[u8; 4], tracks: &[Vec<u8>]) -> Vec<u8> {
-        [boxed(b"ftyp", &[brand.as_slice(), &[0; 4]].concat()), boxed(b"moov", &tracks.concat()), boxed(b"mdat", b"")].concat()
+        [boxed(b"ftyp", &[brand.as_slice(), &[0; 4]].concat()), boxed(b"moov", &tracks.concat()), boxed(b"mdat", b"")]
+            .concat()
     }
 
     #[test]

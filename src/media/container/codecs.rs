@@ -80,7 +80,9 @@ pub(super) fn four_cc(code: [u8; 4]) -> Option<String> {
         b"samr" => "amr-nb",
         b"sawb" => "amr-wb",
         b"ulaw" => "mulaw",
-        b"lpcm" | b"sowt" | b"twos" | b"raw " | b"in24" | b"in32" | b"fl32" | b"fl64" | b"ipcm" | b"fpcm" | b"NONE" => "pcm",
+        b"lpcm" | b"sowt" | b"twos" | b"raw " | b"in24" | b"in32" | b"fl32" | b"fl64" | b"ipcm" | b"fpcm" | b"NONE" => {
+            "pcm"
+        }
         _ => {
             let name = std::str::from_utf8(&code).ok()?.trim_end();
             let printable = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());

@@ -368,7 +368,8 @@ mod tests {
 
     fn tracks(kinds: &[u8]) -> Vec<u8> {
         let track = |kind: &u8| {
-            let audio = element(&[0xE1], &[element(&[0x9F], &[2]), element(&[0xB5], &44_100f32.to_be_bytes())].concat());
+            let audio =
+                element(&[0xE1], &[element(&[0x9F], &[2]), element(&[0xB5], &44_100f32.to_be_bytes())].concat());
             let video = element(&[0xE0], &[element(&[0xB0], &[64]), element(&[0xBA], &[48])].concat());
             let codec = element(&[0x86], if *kind == 1 { b"V_VP9" } else { b"A_OPUS" });
             element(&[0xAE], &[element(&[0x83], &[*kind]), codec, if *kind == 1 { video } else { audio }].concat())
@@ -383,8 +384,15 @@ mod tests {
             let blocks: Vec<u8> = blocks.iter().flat_map(|at| element(&[0xA3], &[0x81, 0, *at, 0, 9, 9])).collect();
             [&[0x1F, 0x43, 0xB6, 0x75], unknown.as_slice(), &element(&[0xE7], &[time]), &blocks].concat()
         };
-        [header(b"webm"), [0x18, 0x53, 0x80, 0x67].to_vec(), unknown.to_vec(), tracks(kinds), cluster(0, &[0, 20]), cluster(100, &[0, 20])]
-            .concat()
+        [
+            header(b"webm"),
+            [0x18, 0x53, 0x80, 0x67].to_vec(),
+            unknown.to_vec(),
+            tracks(kinds),
+            cluster(0, &[0, 20]),
+            cluster(100, &[0, 20]),
+        ]
+        .concat()
     }
 
     #[test]
@@ -399,7 +407,10 @@ mod tests {
     #[test]
     fn a_picture_track_makes_it_video() {
         let found = look(&recording(&[1, 2]));
-        assert_eq!((found.mime_type.as_str(), found.facts.width, found.facts.codec.as_deref()), ("video/webm", Some(64), Some("vp9")));
+        assert_eq!(
+            (found.mime_type.as_str(), found.facts.width, found.facts.codec.as_deref()),
+            ("video/webm", Some(64), Some("vp9"))
+        );
     }
 
     #[test]

@@ -128,7 +128,8 @@ impl Movie {
                         }
                     }
                     b"trun" => {
-                        let each = default.or(tracks.iter().find(|track| track.id == id).map(|track| track.default_sample));
+                        let each =
+                            default.or(tracks.iter().find(|track| track.id == id).map(|track| track.default_sample));
                         played = played.saturating_add(run(bytes, found, each.unwrap_or(0))?);
                     }
                     _ => {}
@@ -300,11 +301,9 @@ impl Track {
     fn refine(&mut self, bytes: &mut Bytes<'_>, found: Found) -> Walk {
         match &found.name {
             // QuickTime wraps the description once more.
-            b"wave" if self.is_heard() => {
-                boxes::each(bytes, found.body, found.end, &mut |bytes, found| {
-                    if &found.name == b"esds" { self.descriptor(bytes, found) } else { Ok(()) }
-                })
-            }
+            b"wave" if self.is_heard() => boxes::each(bytes, found.body, found.end, &mut |bytes, found| {
+                if &found.name == b"esds" { self.descriptor(bytes, found) } else { Ok(()) }
+            }),
             b"esds" => self.descriptor(bytes, found),
             b"dOps" => {
                 self.channels = bytes.u8(found.body + 1)?.into();

@@ -1,3 +1,108 @@
-//! Stub.
-use crate::media::{Found, reader::Bytes};
-pub(super) fn probe(_: &mut Bytes<'_>, _: &[u8]) -> Option<Found> { None }
+//! MXF (SMPTE ST 377): keys, lengths and values, of which the header's descriptors are read.
+
+use crate::media::{
+    Facts, Found, Provenance,
+    reader::{Broken, Bytes, Fields, Walk},
+};
+
+/// A partition pack's key, but for its last letters.
+const PARTITION: &[u8] = b"\x06\x0E\x2B\x34\x02\x05\x01\x01\x0D\x01\x02\x01\x01\x02";
+
+/// How much of the file the header's metadata may take.
+const HEADER: u64 = 8 << 20;
+
+pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
+    if !head.starts_with(PARTITION) {
+        return None;
+    }
+    let mut found = Found::of("application/mxf");
+    let mut mxf = Mxf::default();
+    let walk = mxf.walk(bytes);
+    found.facts.settle(walk);
+    mxf.describe(&mut found.facts);
+    Some(found)
+}
+
+#[derive(Debug, Default)]
+struct Mxf {
+    size: (u32, u32),
+    rate: (u32, u32),
+    length: u64,
+}
+
+impl Mxf {
+    fn walk(&mut self, bytes: &mut Bytes<'_>) -> Walk {
+        let mut at = 0;
+        while at + 17 <= bytes.size() {
+            bytes.step()?;
+            let key: [u8; 16] = bytes.array(at)?;
+            if !key.starts_with(b"\x06\x0E\x2B\x34") {
+                return Err(Broken::Bad);
+            }
+            let (body, length) = length(bytes, at + 16)?;
+            // Local sets of two-byte tags and lengths hold the structural metadata.
+            if key[4..6] == [0x02, 0x53] && at < HEADER {
+                self.set(bytes, body, length.min(64 << 10))?;
+            }
+            at = body.checked_add(length).ok_or(Broken::Bad)?;
+            bytes.reaches(at)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, bytes: &mut Bytes<'_>, start: u64, length: u64) -> Walk {
+        let set = bytes.take(start, length as usize)?;
+        let mut at = 0;
+        while let (Some(tag), Some(length)) = (set.be16(at), set.be16(at + 2)) {
+            let value = at + 4;
+            match tag {
+                0x3203 => self.size.0 = set.be32(value).unwrap_or(0),
+                0x3202 => self.size.1 = set.be32(value).unwrap_or(0),
+                0x3001 => self.rate = (set.be32(value).unwrap_or(0), set.be32(value + 4).unwrap_or(0)),
+                0x3002 => self.length = self.length.max(set.be64(value).unwrap_or(0)),
+                _ => {}
+            }
+            at = value + usize::from(length);
+        }
+        Ok(())
+    }
+
+    fn describe(&self, facts: &mut Facts) {
+        facts.size(self.size.0, self.size.1);
+        if self.rate.0 > 0 && self.rate.1 > 0 && self.length > 0 {
+            let per_second = f64::from(self.rate.0) / f64::from(self.rate.1);
+            facts.lasts(self.length as f64 / per_second, Provenance::Container);
+        }
+    }
+}
+
+/// BER: a short length, or how many bytes the length has.
+fn length(bytes: &mut Bytes<'_>, at: u64) -> Walk<(u64, u64)> {
+    let first = bytes.u8(at)?;
+    let count = usize::from(first & 0x7F);
+    if first & 0x80 == 0 {
+        return Ok((at + 1, first.into()));
+    }
+    if count > 8 {
+        return Err(Broken::Bad);
+    }
+    let length = bytes.take(at + 1, count)?.iter().fold(0, |length, &byte| length << 8 | u64::from(byte));
+    Ok((at + 1 + count as u64, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::media::tests::look;
+
+    #[test]
+    fn descriptors_tell_the_size() {
+        let partition = b"\x06\x0E\x2B\x34\x02\x05\x01\x01\x0D\x01\x02\x01\x01\x02\x04\x00\x00";
+        let set = b"\x06\x0E\x2B\x34\x02\x53\x01\x01\x0D\x01\x01\x01\x01\x01\x28\x00\x10\x32\x03\0\x04\0\0\0\x40\x32\x02\0\x04\0\0\0\x30";
+        let found = look(&[partition.as_slice(), set].concat());
+        assert_eq!(
+            (found.mime_type.as_str(), found.facts.width, found.facts.height),
+            ("application/mxf", Some(64), Some(48))
+        );
+        assert!(found.facts.well_formed);
+    }
+}

@@ -264,7 +264,10 @@ impl Stream {
             stream.codec = Some(Codec::Skeleton);
         } else if packet.starts_with(b"BBCD\0") || packet.starts_with(b"\x01video\0") || packet.starts_with(b"OVP80") {
             stream.codec = Some(Codec::OtherPicture);
-        } else if packet.starts_with(b"CELT    ") || packet.starts_with(b"PCM     ") || packet.starts_with(b"\x01audio\0") {
+        } else if packet.starts_with(b"CELT    ")
+            || packet.starts_with(b"PCM     ")
+            || packet.starts_with(b"\x01audio\0")
+        {
             stream.codec = Some(Codec::Other);
         }
         Some(stream)
@@ -306,7 +309,17 @@ mod tests {
 
     fn page(flags: u8, granule: i64, packet: &[u8]) -> Vec<u8> {
         let lacing: Vec<u8> = [vec![255; packet.len() / 255], vec![(packet.len() % 255) as u8]].concat();
-        [b"OggS\0", [flags].as_slice(), &granule.to_le_bytes(), &[7, 0, 0, 0], &[0; 8], &[lacing.len() as u8], &lacing, packet].concat()
+        [
+            b"OggS\0",
+            [flags].as_slice(),
+            &granule.to_le_bytes(),
+            &[7, 0, 0, 0],
+            &[0; 8],
+            &[lacing.len() as u8],
+            &lacing,
+            packet,
+        ]
+        .concat()
     }
 
     fn opus(skip: u16, last: i64) -> Vec<u8> {

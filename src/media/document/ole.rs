@@ -56,9 +56,10 @@ fn directory(bytes: &mut Bytes<'_>, name: &mut Option<&'static str>) -> Walk {
 /// The type that a directory entry's name gives away.
 fn known(entry: &[u8]) -> Option<&'static str> {
     let length = usize::from(entry.le16(64)?).saturating_sub(2).min(62);
-    let name: String = char::decode_utf16(entry[..length].chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])))
-        .map(|unit| unit.unwrap_or('\u{FFFD}'))
-        .collect();
+    let name: String =
+        char::decode_utf16(entry[..length].chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])))
+            .map(|unit| unit.unwrap_or('\u{FFFD}'))
+            .collect();
     Some(match name.as_str() {
         "WordDocument" => "application/msword",
         "Workbook" | "Book" | "WORKBOOK" | "BOOK" => "application/vnd.ms-excel",

@@ -66,8 +66,18 @@ fn walk(bytes: &mut Bytes<'_>, start: usize, facts: &mut Facts) -> Walk {
 }
 
 /// Names of actions and of things that carry them.
-const ACTIVE: &[&[u8]] =
-    &[b"JavaScript", b"JS", b"OpenAction", b"AA", b"Launch", b"EmbeddedFile", b"RichMedia", b"XFA", b"SubmitForm", b"ImportData"];
+const ACTIVE: &[&[u8]] = &[
+    b"JavaScript",
+    b"JS",
+    b"OpenAction",
+    b"AA",
+    b"Launch",
+    b"EmbeddedFile",
+    b"RichMedia",
+    b"XFA",
+    b"SubmitForm",
+    b"ImportData",
+];
 
 /// The longest name that is compared, escapes included: three bytes for one.
 const LONGEST: usize = 40;
@@ -167,7 +177,9 @@ mod tests {
 
     #[test]
     fn what_runs_is_flagged_however_it_is_spelled() {
-        for body in ["<</S/JavaScript/JS(x)>>", "<</OpenAction 3 0 R>>", "<</S/Launch>>", "<</S/J#61vaScript>>", "<</AA<<>>>>"] {
+        for body in
+            ["<</S/JavaScript/JS(x)>>", "<</OpenAction 3 0 R>>", "<</S/Launch>>", "<</S/J#61vaScript>>", "<</AA<<>>>>"]
+        {
             assert!(facts(body).flags.contains(&Flag::ActiveContent), "{body}");
         }
     }

@@ -48,7 +48,13 @@ fn tga(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
         _ => false,
     };
     let no_map_is_empty = has_map == 1 || (map_length == 0 && fields[3..8].iter().all(|&byte| byte == 0));
-    if !sane || !(no_map_is_empty || mapped) || width == 0 || height == 0 || descriptor & 0xC0 != 0 || descriptor & 15 > 8 {
+    if !sane
+        || !(no_map_is_empty || mapped)
+        || width == 0
+        || height == 0
+        || descriptor & 0xC0 != 0
+        || descriptor & 15 > 8
+    {
         return None;
     }
     let map = if has_map == 1 { map_length * u64::from(map_bits).div_ceil(8) } else { 0 };

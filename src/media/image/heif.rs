@@ -70,7 +70,9 @@ impl Picture {
             }
             b"iprp" => {
                 return boxes::each(bytes, found.body, found.end, &mut |bytes, found| match &found.name {
-                    b"ipco" => boxes::each(bytes, found.body, found.end, &mut |bytes, found| self.property(bytes, found)),
+                    b"ipco" => {
+                        boxes::each(bytes, found.body, found.end, &mut |bytes, found| self.property(bytes, found))
+                    }
                     b"ipma" => self.associate(bytes, found),
                     _ => Ok(()),
                 });
@@ -199,10 +201,13 @@ mod tests {
     }
 
     fn picture(brand: &[u8; 4], turn: u8) -> Vec<u8> {
-        let ispe = |width: u32, height: u32| boxed(b"ispe", &[&[0; 4][..], &width.to_be_bytes(), &height.to_be_bytes()].concat());
+        let ispe = |width: u32, height: u32| {
+            boxed(b"ispe", &[&[0; 4][..], &width.to_be_bytes(), &height.to_be_bytes()].concat())
+        };
         let ipco = boxed(b"ipco", &[ispe(8, 8), ispe(37, 23), boxed(b"irot", &[turn])].concat());
         let ipma = boxed(b"ipma", &[0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 1, 1, 0, 2, 2, 0x82, 3]);
-        let meta = [&[0; 4][..], &boxed(b"pitm", &[0, 0, 0, 0, 0, 2]), &boxed(b"iprp", &[ipco, ipma].concat())].concat();
+        let meta =
+            [&[0; 4][..], &boxed(b"pitm", &[0, 0, 0, 0, 0, 2]), &boxed(b"iprp", &[ipco, ipma].concat())].concat();
         [boxed(b"ftyp", &[brand.as_slice(), &[0; 4]].concat()), boxed(b"meta", &meta)].concat()
     }
 
@@ -217,7 +222,12 @@ mod tests {
 
     #[test]
     fn brands_name_the_kin() {
-        for (brand, name) in [(b"heic", "image/heic"), (b"heix", "image/heic"), (b"mif1", "image/heif"), (b"msf1", "image/heif-sequence")] {
+        for (brand, name) in [
+            (b"heic", "image/heic"),
+            (b"heix", "image/heic"),
+            (b"mif1", "image/heif"),
+            (b"msf1", "image/heif-sequence"),
+        ] {
             assert_eq!(look(&picture(brand, 0)).mime_type, name);
         }
     }

@@ -7,7 +7,9 @@
 use memchr::memchr;
 
 use crate::media::{
-    Facts, Flag, Found, Provenance, image::tiff, markup,
+    Facts, Flag, Found, Provenance,
+    image::tiff,
+    markup,
     reader::{Broken, Bytes, Fields, Walk},
 };
 

@@ -4,7 +4,9 @@
 //! chunks that are there, not those that are claimed. Deliberately absent: inflating anything, text chunks included.
 
 use crate::media::{
-    Facts, Flag, Found, Provenance, image::tiff, markup,
+    Facts, Flag, Found, Provenance,
+    image::tiff,
+    markup,
     reader::{Broken, Bytes, Walk},
 };
 
@@ -166,7 +168,10 @@ mod tests {
     #[test]
     fn a_bomb_is_only_a_header() {
         let found = look(&png(100_000, 100_000, &[], &[]));
-        assert_eq!((found.mime_type.as_str(), found.facts.width, found.facts.frames), ("image/png", Some(100_000), Some(1)));
+        assert_eq!(
+            (found.mime_type.as_str(), found.facts.width, found.facts.frames),
+            ("image/png", Some(100_000), Some(1))
+        );
         assert!(found.facts.well_formed);
     }
 

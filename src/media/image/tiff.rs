@@ -130,11 +130,8 @@ impl Tiff {
     /// Reads one directory, and says where the next is.
     fn directory(&mut self, bytes: &mut Bytes<'_>, at: u64) -> Walk<u64> {
         bytes.reaches(at)?;
-        let (count, entries, width) = if self.big {
-            (self.u64(bytes, at)?, at + 8, 20)
-        } else {
-            (self.u16(bytes, at)?.into(), at + 2, 12)
-        };
+        let (count, entries, width) =
+            if self.big { (self.u64(bytes, at)?, at + 8, 20) } else { (self.u16(bytes, at)?.into(), at + 2, 12) };
         // Sixteen-bit tags: no directory has more entries, whatever BigTIFF allows it to say.
         if count > 65_536 {
             return Err(Broken::Bad);

@@ -4,7 +4,9 @@
 //! Deliberately absent: anything inside a frame but its size.
 
 use crate::media::{
-    Facts, Flag, Found, Provenance, image::tiff, markup,
+    Facts, Flag, Found, Provenance,
+    image::tiff,
+    markup,
     reader::{Broken, Bytes, Walk},
 };
 

@@ -32,7 +32,9 @@ pub(super) fn structured(bytes: &mut Bytes<'_>, encoding: Encoding, head: &str, 
         // The rest was not read, and what was read is JSON so far.
         Err(error) if error.is_eof() && !whole => Some("application/json"),
         // Deeper than the parser follows, which says nothing against it.
-        Err(error) if error.is_syntax() && error.to_string().starts_with("recursion limit") && is_nested(&text) => Some("application/json"),
+        Err(error) if error.is_syntax() && error.to_string().starts_with("recursion limit") && is_nested(&text) => {
+            Some("application/json")
+        }
         Err(_) => None,
     }
 }

@@ -19,17 +19,41 @@ pub(super) fn is_html(text: &str) -> bool {
             return true;
         }
     }
-    TAGS.iter().any(|tag| starts(rest, tag) && rest.get(tag.len()).is_some_and(|byte| matches!(byte, b' ' | b'>' | b'\t' | b'\n' | b'\r' | 0x0C | b'/')))
-        || starts(rest, b"<!--") && rest.get(4).is_some_and(|byte| matches!(byte, b' ' | b'>' | b'\t' | b'\n' | b'\r' | 0x0C | b'-'))
+    TAGS.iter().any(|tag| {
+        starts(rest, tag)
+            && rest.get(tag.len()).is_some_and(|byte| matches!(byte, b' ' | b'>' | b'\t' | b'\n' | b'\r' | 0x0C | b'/'))
+    }) || starts(rest, b"<!--")
+        && rest.get(4).is_some_and(|byte| matches!(byte, b' ' | b'>' | b'\t' | b'\n' | b'\r' | 0x0C | b'-'))
 }
 
 const SPACE: [char; 5] = ['\t', '\n', '\u{C}', '\r', ' '];
 
 const TAGS: &[&[u8]] = &[
-    b"<!doctype html", b"<html", b"<head", b"<script", b"<iframe", b"<h1", b"<div", b"<font", b"<table", b"<a",
-    b"<style", b"<title", b"<b", b"<body", b"<br", b"<p",
+    b"<!doctype html",
+    b"<html",
+    b"<head",
+    b"<script",
+    b"<iframe",
+    b"<h1",
+    b"<div",
+    b"<font",
+    b"<table",
+    b"<a",
+    b"<style",
+    b"<title",
+    b"<b",
+    b"<body",
+    b"<br",
+    b"<p",
     // Not WHATWG's, but HTML all the same, and better said so than shown.
-    b"<meta", b"<link", b"<form", b"<img", b"<object", b"<embed", b"<base", b"<frameset",
+    b"<meta",
+    b"<link",
+    b"<form",
+    b"<img",
+    b"<object",
+    b"<embed",
+    b"<base",
+    b"<frameset",
 ];
 
 #[cfg(test)]

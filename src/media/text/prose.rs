@@ -63,7 +63,9 @@ fn script(line: &str) -> Option<&'static str> {
 /// A number, and a line of two times with an arrow between them.
 fn is_subrip(text: &str) -> bool {
     let mut lines = text.lines();
-    let number = lines.next().is_some_and(|line| !line.trim().is_empty() && line.trim().bytes().all(|byte| byte.is_ascii_digit()));
+    let number = lines
+        .next()
+        .is_some_and(|line| !line.trim().is_empty() && line.trim().bytes().all(|byte| byte.is_ascii_digit()));
     let times = lines.next().unwrap_or_default();
     let is_time = |time: &str| {
         let digits = time.bytes().filter(u8::is_ascii_digit).count();
@@ -96,8 +98,21 @@ fn is_message(text: &str) -> bool {
 }
 
 const FIELDS: &[&str] = &[
-    "From", "To", "Cc", "Subject", "Date", "Message-ID", "Received", "Return-Path", "MIME-Version", "Delivered-To",
-    "Content-Type", "Reply-To", "In-Reply-To", "References", "DKIM-Signature",
+    "From",
+    "To",
+    "Cc",
+    "Subject",
+    "Date",
+    "Message-ID",
+    "Received",
+    "Return-Path",
+    "MIME-Version",
+    "Delivered-To",
+    "Content-Type",
+    "Reply-To",
+    "In-Reply-To",
+    "References",
+    "DKIM-Signature",
 ];
 
 #[cfg(test)]

@@ -114,7 +114,8 @@ pub(super) fn name(root: &Root<'_>, text: &str) -> Option<&'static str> {
     if local.eq_ignore_ascii_case("html") {
         return declared.then_some("application/xhtml+xml");
     }
-    let known = ROOTS.iter().find(|(own, within, _)| *own == local && space.is_none_or(|space| space.starts_with(within)));
+    let known =
+        ROOTS.iter().find(|(own, within, _)| *own == local && space.is_none_or(|space| space.starts_with(within)));
     if let Some((_, within, name)) = known
         && (within.is_empty() || space.is_some())
         && (declared || *name != "application/xml")

@@ -43,7 +43,9 @@ impl Files {
         blocking(move || {
             for path in paths {
                 match fs::remove_file(&path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("removing a blob")(error)),
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(failed("removing a blob")(error));
+                    }
                     _ => {}
                 }
             }
@@ -195,10 +197,7 @@ impl Half {
         fs::rename(staged, sealed)?;
         sync_folder(folder)?;
         let hash = self.hash.finish();
-        Ok(Sealed {
-            bytes: self.bytes,
-            sha256: Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes")),
-        })
+        Ok(Sealed { bytes: self.bytes, sha256: Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes")) })
     }
 }
 
@@ -226,7 +225,9 @@ fn failed(doing: &'static str) -> impl Fn(io::Error) -> StorageError {
     move |error| StorageError::file("store", doing, &error)
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, StorageError> + Send + 'static) -> Result<T, StorageError> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, StorageError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(failed("working on files")(io::Error::other(error.to_string()))))
 }

@@ -68,10 +68,7 @@ impl Staging {
             }
         }
         let hash = self.hash.finish();
-        Ok(Sealed {
-            bytes: self.bytes,
-            sha256: Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes")),
-        })
+        Ok(Sealed { bytes: self.bytes, sha256: Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes")) })
     }
 
     pub(super) async fn abort(mut self) -> Result<(), StorageError> {

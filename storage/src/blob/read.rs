@@ -63,7 +63,12 @@ impl Blob {
 
     /// The blob as a file, for a blocking thread of the runtime.
     pub fn reader(&self) -> BlobReader {
-        BlobReader { source: self.source.clone(), at: 0, bytes: self.bytes, runtime: tokio::runtime::Handle::try_current().ok() }
+        BlobReader {
+            source: self.source.clone(),
+            at: 0,
+            bytes: self.bytes,
+            runtime: tokio::runtime::Handle::try_current().ok(),
+        }
     }
 }
 

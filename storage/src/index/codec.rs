@@ -14,7 +14,8 @@ const VERSION: u8 = 1;
 /// The record as bytes.
 pub(super) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     let mut raw = vec![VERSION];
-    serde_json::to_writer(&mut raw, record).expect("records are plain data with text for keys, and a Vec takes every byte");
+    serde_json::to_writer(&mut raw, record)
+        .expect("records are plain data with text for keys, and a Vec takes every byte");
     raw
 }
 

@@ -18,17 +18,17 @@ use std::sync::Arc;
 
 use super::AssetIndex;
 
-mod claims;
-mod ingest;
 mod assets;
-mod runs;
-mod ending;
-mod tombstones;
-mod blobs;
 mod audit;
+mod blobs;
+mod claims;
+mod ending;
+mod ingest;
 mod races;
 pub mod random;
+mod runs;
 mod stage;
+mod tombstones;
 
 /// An index that is told a story.
 pub type Subject = Arc<dyn AssetIndex>;

@@ -20,10 +20,10 @@ use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunView, UploadIntent};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
-mod state;
-mod records;
 mod ending;
 mod lists;
+mod records;
+mod state;
 
 /// An [`AssetIndex`] in memory, for tests.
 #[derive(Debug, Default)]

@@ -23,17 +23,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use ::sled::{Db, Tree};
 use async_trait::async_trait;
 use jiff::Timestamp;
-use ::sled::{Db, Tree};
 
 use self::draft::Rows;
 use self::ending::Sweep;
 use self::keys::{Key, Parts, Space};
 use self::writer::{Room, Writer};
 use super::{
-    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Look, NewAsset, NewDurable, Published, Referred,
-    RunQuery, Settlement,
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Look, NewAsset, NewDurable, Published,
+    Referred, RunQuery, Settlement,
 };
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
@@ -41,20 +41,20 @@ use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunView, UploadIntent};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
-mod ingest;
 mod assets;
-mod runs;
-mod ending;
-mod looks;
 mod blobs;
-mod upkeep;
-mod rows;
-mod keys;
-mod draft;
-mod writer;
 mod disk;
+mod draft;
+mod ending;
+mod ingest;
+mod keys;
+mod looks;
+mod rows;
+mod runs;
 #[cfg(test)]
 mod tests;
+mod upkeep;
+mod writer;
 
 /// The layout of `keys`. A later one is refused, an earlier one would be brought up to date at opening.
 const LAYOUT: u8 = 1;
@@ -149,7 +149,13 @@ impl AssetIndex for SledIndex {
         self.core.rows().shareable(tenant, sha256)
     }
 
-    async fn publish(&self, tenant: &TenantId, asset: NewAsset, terms: &Terms, now: Timestamp) -> Result<Published, StorageError> {
+    async fn publish(
+        &self,
+        tenant: &TenantId,
+        asset: NewAsset,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Published, StorageError> {
         let (tenant, terms) = (tenant.clone(), *terms);
         self.writer.apply(Room::Takes, move |draft| ingest::publish(draft, &tenant, asset, &terms, now)).await
     }
@@ -171,21 +177,39 @@ impl AssetIndex for SledIndex {
         self.walk(move |core| assets::page(core, &tenant, &query, &terms)).await
     }
 
-    async fn amend(&self, tenant: &TenantId, id: AssetId, change: Amendment, audit: AuditEvent) -> Result<Amended, StorageError> {
+    async fn amend(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        change: Amendment,
+        audit: AuditEvent,
+    ) -> Result<Amended, StorageError> {
         let tenant = tenant.clone();
         self.writer.apply(Room::Takes, move |draft| assets::amend(draft, &tenant, id, &change, audit)).await
     }
 
     async fn raise_generation(
-        &self, tenant: &TenantId, id: AssetId, durable: NewDurable, audit: AuditEvent,
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        durable: NewDurable,
+        audit: AuditEvent,
     ) -> Result<Option<AssetRecord>, StorageError> {
         let tenant = tenant.clone();
         self.writer.apply(Room::Makes, move |draft| assets::raise_generation(draft, &tenant, id, durable, audit)).await
     }
 
-    async fn revoke_url(&self, tenant: &TenantId, url_id: &str, keep_until: Timestamp, audit: AuditEvent) -> Result<(), StorageError> {
+    async fn revoke_url(
+        &self,
+        tenant: &TenantId,
+        url_id: &str,
+        keep_until: Timestamp,
+        audit: AuditEvent,
+    ) -> Result<(), StorageError> {
         let (tenant, url_id) = (tenant.clone(), url_id.to_owned());
-        self.writer.apply(Room::Makes, move |draft| assets::revoke_url(draft, &tenant, &url_id, keep_until, audit)).await
+        self.writer
+            .apply(Room::Makes, move |draft| assets::revoke_url(draft, &tenant, &url_id, keep_until, audit))
+            .await
     }
 
     async fn is_revoked(&self, tenant: &TenantId, url_id: &str) -> Result<bool, StorageError> {
@@ -193,11 +217,18 @@ impl AssetIndex for SledIndex {
     }
 
     async fn update_run(
-        &self, tenant: &TenantId, update: &RunUpdate, terms: &Terms, audit: AuditEvent, now: Timestamp,
+        &self,
+        tenant: &TenantId,
+        update: &RunUpdate,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
     ) -> Result<Result<RunView, RunConflict>, StorageError> {
         let (owner, update, terms) = (tenant.clone(), update.clone(), *terms);
-        let updated =
-            self.writer.apply(Room::Takes, move |draft| runs::update(draft, &owner, &update, &terms, audit, now)).await?;
+        let updated = self
+            .writer
+            .apply(Room::Takes, move |draft| runs::update(draft, &owner, &update, &terms, audit, now))
+            .await?;
         let record = match updated {
             Ok(record) => record,
             Err(conflict) => return Ok(Err(conflict)),
@@ -218,7 +249,13 @@ impl AssetIndex for SledIndex {
     }
 
     async fn refer(
-        &self, tenant: &TenantId, run: &RunId, assets: &[AssetId], terms: &Terms, audit: AuditEvent, now: Timestamp,
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        assets: &[AssetId],
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
     ) -> Result<Referred, StorageError> {
         let (tenant, run, assets, terms) = (tenant.clone(), run.clone(), assets.to_vec(), *terms);
         self.writer
@@ -230,7 +267,14 @@ impl AssetIndex for SledIndex {
         self.walk(move |core| ending::due(core, now, limit)).await
     }
 
-    async fn settle(&self, look: &Look, limit: usize, terms: &Terms, principal: &str, now: Timestamp) -> Result<Settlement, StorageError> {
+    async fn settle(
+        &self,
+        look: &Look,
+        limit: usize,
+        terms: &Terms,
+        principal: &str,
+        now: Timestamp,
+    ) -> Result<Settlement, StorageError> {
         let (look, terms, principal) = (look.clone(), *terms, principal.to_owned());
         self.writer
             .apply(Room::Makes, move |draft| {
@@ -240,7 +284,12 @@ impl AssetIndex for SledIndex {
     }
 
     async fn expire_if_due(
-        &self, tenant: &TenantId, id: AssetId, terms: &Terms, principal: &str, now: Timestamp,
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        principal: &str,
+        now: Timestamp,
     ) -> Result<Option<AssetRecord>, StorageError> {
         let (tenant, terms, principal) = (tenant.clone(), *terms, principal.to_owned());
         self.writer
@@ -251,7 +300,12 @@ impl AssetIndex for SledIndex {
     }
 
     async fn delete(
-        &self, tenant: &TenantId, id: AssetId, terms: &Terms, audit: AuditEvent, now: Timestamp,
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
     ) -> Result<Deleted, StorageError> {
         let (tenant, terms) = (tenant.clone(), *terms);
         self.writer.apply(Room::Makes, move |draft| ending::delete(draft, &tenant, id, &terms, audit, now)).await
@@ -368,10 +422,9 @@ fn check_layout(db: &Db) -> Result<(), StorageError> {
             reason: format!("layout {other:?}, and this program knows layout {LAYOUT}"),
         }),
         // The first group that is written makes this durable with itself: alone it says nothing.
-        None => db
-            .insert(key.as_bytes(), &[LAYOUT])
-            .map(|_| ())
-            .map_err(|error| disk::failed("writing the index", error)),
+        None => {
+            db.insert(key.as_bytes(), &[LAYOUT]).map(|_| ()).map_err(|error| disk::failed("writing the index", error))
+        }
     }
 }
 

@@ -97,7 +97,10 @@ pub(super) async fn a_page_has_what_was_asked_for(index: Subject) {
         (AssetQuery { run: Some(run_id("run-1")), ..all() }, vec![text]),
         (AssetQuery { run: Some(run_id("run-2")), ..all() }, vec![text, image, dead]),
         (AssetQuery { run: Some(run_id("run")), ..all() }, vec![]),
-        (AssetQuery { run: Some(run_id("run-2")), state: Some("live".into()), after: Some(text), ..all() }, vec![image]),
+        (
+            AssetQuery { run: Some(run_id("run-2")), state: Some("live".into()), after: Some(text), ..all() },
+            vec![image],
+        ),
         (AssetQuery { limit: 2, ..all() }, vec![text, image]),
         (AssetQuery { after: Some(dead), ..all() }, vec![]),
     ] {

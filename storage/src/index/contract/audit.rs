@@ -55,7 +55,8 @@ pub(super) async fn each_tenant_has_a_chain_of_its_own(index: Subject) {
 
 pub(super) async fn sealing_goes_on_where_it_stopped(index: Subject) {
     let owner = Owner::of(&index, "acme");
-    let note = async |n: i64| index.record(&owner.tenant, vec![event(AuditKind::Read, day(n))]).await.expect("a record");
+    let note =
+        async |n: i64| index.record(&owner.tenant, vec![event(AuditKind::Read, day(n))]).await.expect("a record");
     let seal = async |limit| index.seal_audit(limit).await.expect("a count");
     for n in 0..5 {
         note(n).await;

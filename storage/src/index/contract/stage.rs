@@ -71,13 +71,7 @@ pub(super) fn settled(claim: &Claim, at: Timestamp) -> Settled {
 
 /// A put that names nothing but the run.
 pub(super) fn put(run: &str) -> RunUpdate {
-    RunUpdate {
-        id: run_id(run),
-        log_retain_until: None,
-        log_retention_seconds: None,
-        status: None,
-        workflow_id: None,
-    }
+    RunUpdate { id: run_id(run), log_retain_until: None, log_retention_seconds: None, status: None, workflow_id: None }
 }
 
 pub(super) fn until(run: &str, end: Timestamp) -> RunUpdate {
@@ -169,7 +163,13 @@ impl Owner {
     }
 
     /// The same, kept on the sender's wish until that time.
-    pub(super) async fn upload_asking(&self, run: Option<&str>, bytes: &str, ask: Timestamp, at: Timestamp) -> AssetView {
+    pub(super) async fn upload_asking(
+        &self,
+        run: Option<&str>,
+        bytes: &str,
+        ask: Timestamp,
+        at: Timestamp,
+    ) -> AssetView {
         let mut asset = self.staged(run, bytes, at).await;
         asset.record.asked_until = Some(ask);
         stored(self.publish(asset, at).await)
@@ -223,8 +223,7 @@ impl Owner {
                 return swept;
             };
             assert!(look.due <= now, "{look:?} is not due at {now}");
-            let settlement =
-                self.index.settle(&look, limit, &self.terms, "sweep", now).await.expect("a settlement");
+            let settlement = self.index.settle(&look, limit, &self.terms, "sweep", now).await.expect("a settlement");
             assert!(settlement.expired.len() + settlement.dropped.len() <= limit, "{settlement:?}");
             swept.expired.extend(settlement.expired.iter().map(|record| record.id));
             swept.dropped.extend(settlement.dropped);

@@ -115,21 +115,14 @@ impl State {
         self.end(record, after(now, terms.tombstone_bytes), audit, now)
     }
 
-    fn end(
-        &mut self,
-        record: &AssetRecord,
-        remove_at: Timestamp,
-        audit: AuditEvent,
-        now: Timestamp,
-    ) -> AssetRecord {
+    fn end(&mut self, record: &AssetRecord, remove_at: Timestamp, audit: AuditEvent, now: Timestamp) -> AssetRecord {
         let ended =
             AssetRecord { state: AssetState::Expired { at: now }, revision: record.revision + 1, ..record.clone() };
         if let Some(row) = self.asset_mut(&record.tenant, record.id) {
             *row = ended.clone();
         }
-        let held = self.assets.iter().any(|one| {
-            one.tenant == record.tenant && one.blob == record.blob && one.is_live()
-        });
+        let held =
+            self.assets.iter().any(|one| one.tenant == record.tenant && one.blob == record.blob && one.is_live());
         if let Some(Blob { life: Life::Shareable(_, condemned), .. }) = self.blob_mut(&record.tenant, record.blob)
             && !held
         {

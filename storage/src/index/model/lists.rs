@@ -47,9 +47,7 @@ impl State {
     }
 
     fn holders(&self, blob: &Blob) -> u64 {
-        let holds = |record: &&AssetRecord| {
-            record.tenant == blob.tenant && record.blob == blob.key && record.is_live()
-        };
+        let holds = |record: &&AssetRecord| record.tenant == blob.tenant && record.blob == blob.key && record.is_live();
         self.assets.iter().filter(holds).count() as u64
     }
 

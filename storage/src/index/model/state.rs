@@ -121,9 +121,7 @@ impl State {
     }
 
     pub(super) fn end_upload(&mut self, tenant: &TenantId, key: BlobKey) {
-        self.blobs.retain(|blob| {
-            blob.tenant != *tenant || blob.key != key || !matches!(blob.life, Life::Uploading(_))
-        });
+        self.blobs.retain(|blob| blob.tenant != *tenant || blob.key != key || !matches!(blob.life, Life::Uploading(_)));
     }
 
     pub(super) fn blob_of(&self, tenant: &TenantId, sha256: &Digest) -> Option<BlobKey> {

@@ -66,7 +66,9 @@ pub(super) fn free_bytes(path: &Path) -> Result<u64, StorageError> {
 pub(super) fn failed(doing: &str, error: ::sled::Error) -> StorageError {
     match error {
         ::sled::Error::Io(error) => StorageError::file("index", doing, &error),
-        ::sled::Error::Corruption { .. } => StorageError::Corrupt { store: "index", reason: format!("{doing}: {error}") },
+        ::sled::Error::Corruption { .. } => {
+            StorageError::Corrupt { store: "index", reason: format!("{doing}: {error}") }
+        }
         other => StorageError::Unavailable { store: "index", reason: format!("{doing}: {other}") },
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, btree_map};
 use std::iter::Peekable;
 
-use serde::Serialize;
 use ::sled::{Batch, IVec, Tree};
+use serde::Serialize;
 
 use super::disk;
 use super::keys::Key;

@@ -148,7 +148,9 @@ fn settle_asset(draft: &mut Draft, row: AssetRow, sweep: Sweep<'_>) -> Result<Se
     let mut settlement = moved_on();
     let until = match row.record.state {
         AssetState::Live => draft.rows().keeping(&row.record, sweep.terms)?.floor.until,
-        AssetState::Expired { at } | AssetState::Erased { at } => draft.rows().tombstone(&row.record, at, sweep.terms)?,
+        AssetState::Expired { at } | AssetState::Erased { at } => {
+            draft.rows().tombstone(&row.record, at, sweep.terms)?
+        }
     };
     match (row.record.is_live(), until.is_past(sweep.now)) {
         (true, true) => settlement.expired.push(expire(draft, row, sweep)?),

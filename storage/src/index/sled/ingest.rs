@@ -109,17 +109,13 @@ pub(super) fn release(draft: &mut Draft, tenant: &TenantId, claim: &Claim) -> Re
 /// The claim's row, if this request holds it at `now`.
 fn held(draft: &Draft, tenant: &TenantId, claim: &Claim, now: Timestamp) -> Result<Option<ClaimRow>, StorageError> {
     let row = draft.rows().claim(tenant, &claim.name)?;
-    Ok(row.filter(|row| {
-        row.holder == claim.holder && matches!(row.state, ClaimState::Held { .. }) && row.until() > now
-    }))
+    Ok(row
+        .filter(|row| row.holder == claim.holder && matches!(row.state, ClaimState::Held { .. }) && row.until() > now))
 }
 
 fn settle_claim(draft: &mut Draft, tenant: &TenantId, row: &ClaimRow, settled: &Settled, record: &AssetRecord) {
-    let state = ClaimState::Settled {
-        asset: record.id,
-        fingerprint: settled.fingerprint,
-        keep_until: settled.keep_until,
-    };
+    let state =
+        ClaimState::Settled { asset: record.id, fingerprint: settled.fingerprint, keep_until: settled.keep_until };
     draft.put_claim(tenant, &settled.claim.name, Some(row), &ClaimRow { state, ..row.clone() });
 }
 

@@ -93,7 +93,8 @@ async fn without_room_nothing_is_added_and_all_is_read() {
 
     let options = SledOptions { min_free: u64::MAX, ..SledOptions::default() };
     let index = SledIndex::open(folder.path(), options).expect("the folder is free");
-    let full = |answer: Result<(), StorageError>| assert!(matches!(answer, Err(StorageError::Full { .. })), "{answer:?}");
+    let full =
+        |answer: Result<(), StorageError>| assert!(matches!(answer, Err(StorageError::Full { .. })), "{answer:?}");
     full(index.record(&tenant(), vec![event(1)]).await);
     full(index.ready().await);
     assert_eq!(index.seal_audit(1).await.expect("nothing waits"), 0, "what writes nothing needs no room");

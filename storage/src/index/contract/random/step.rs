@@ -24,30 +24,95 @@ pub(super) struct Step {
 /// Something that happens. Numbers pick from what there is, as often around as need be.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
-    Announce { tenant: usize },
-    Alive { upload: usize },
-    Withdraw { upload: usize },
-    Upload { tenant: usize, run: Option<usize>, bytes: usize, ask_days: Option<i64>, claim: Option<(usize, u8)> },
+    Announce {
+        tenant: usize,
+    },
+    Alive {
+        upload: usize,
+    },
+    Withdraw {
+        upload: usize,
+    },
+    Upload {
+        tenant: usize,
+        run: Option<usize>,
+        bytes: usize,
+        ask_days: Option<i64>,
+        claim: Option<(usize, u8)>,
+    },
     /// Publishes an upload that was announced earlier, and may be published or doomed by now.
-    Publish { upload: usize, run: Option<usize>, bytes: usize },
-    Claim { tenant: usize, name: usize, holder: u8 },
-    Renew { tenant: usize, name: usize, holder: u8 },
-    Release { tenant: usize, name: usize, holder: u8 },
-    Amend { asset: usize, expected: Option<u64> },
-    Raise { asset: usize },
-    Revoke { tenant: usize, url: usize, keep_days: i64 },
-    Run { tenant: usize, run: usize, end: End, closes: bool },
-    Refer { tenant: usize, run: usize, assets: Vec<usize>, unknown: bool },
+    Publish {
+        upload: usize,
+        run: Option<usize>,
+        bytes: usize,
+    },
+    Claim {
+        tenant: usize,
+        name: usize,
+        holder: u8,
+    },
+    Renew {
+        tenant: usize,
+        name: usize,
+        holder: u8,
+    },
+    Release {
+        tenant: usize,
+        name: usize,
+        holder: u8,
+    },
+    Amend {
+        asset: usize,
+        expected: Option<u64>,
+    },
+    Raise {
+        asset: usize,
+    },
+    Revoke {
+        tenant: usize,
+        url: usize,
+        keep_days: i64,
+    },
+    Run {
+        tenant: usize,
+        run: usize,
+        end: End,
+        closes: bool,
+    },
+    Refer {
+        tenant: usize,
+        run: usize,
+        assets: Vec<usize>,
+        unknown: bool,
+    },
     /// Settles one look, which may be a part of a run.
-    Settle { limit: usize },
-    Sweep { limit: usize },
-    ExpireIfDue { asset: usize },
-    Delete { asset: usize },
-    Doom { silent_hours: i64 },
-    Forget { blob: usize },
-    Tidy { limit: usize },
-    Seal { limit: usize },
-    Grow { days: i64 },
+    Settle {
+        limit: usize,
+    },
+    Sweep {
+        limit: usize,
+    },
+    ExpireIfDue {
+        asset: usize,
+    },
+    Delete {
+        asset: usize,
+    },
+    Doom {
+        silent_hours: i64,
+    },
+    Forget {
+        blob: usize,
+    },
+    Tidy {
+        limit: usize,
+    },
+    Seal {
+        limit: usize,
+    },
+    Grow {
+        days: i64,
+    },
     Reopen,
 }
 

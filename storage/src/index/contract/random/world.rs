@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::super::stage::{MANY, claim, day, days, event, new_asset, put, run_id, settled, sha256};
 use super::super::Subject;
+use super::super::stage::{MANY, claim, day, days, event, new_asset, put, run_id, settled, sha256};
 use super::beginning;
 use super::step::{Act, End};
 use crate::audit::{AuditKind, AuditRow};

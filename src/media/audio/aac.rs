@@ -29,7 +29,11 @@ pub(in crate::media) fn header(bytes: &[u8]) -> Option<Header> {
     if second & 0xF6 != 0xF0 {
         return None;
     }
-    let sample_rate = aac_rate(u32::from(third >> 2 & 15))?;
+    // The escape value says that the rate is elsewhere, and ADTS has no elsewhere.
+    let sample_rate = match u32::from(third >> 2 & 15) {
+        15 => 0,
+        index => aac_rate(index)?,
+    };
     let configuration = u32::from(third & 1) << 2 | u32::from(fourth >> 6);
     let length = u64::from(fourth & 3) << 11 | u64::from(fifth) << 3 | u64::from(sixth >> 5);
     let own = if second & 1 == 1 { 7 } else { 9 };

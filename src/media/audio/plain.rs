@@ -17,7 +17,7 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8], at: u64) -> Option<Found
         _ if head.starts_with(b"DSD \x1C\0\0\0") => ("audio/x-dsf", "dsd", dsf),
         _ if head.starts_with(b"FRM8") && head.has(12, b"DSD ") => ("audio/x-dff", "dsd", dff),
         _ if head.starts_with(b"TTA1") || head.starts_with(b"TTA2") => ("audio/x-tta", "tta", tta),
-        _ if head.starts_with(b"MAC ") && head.len() >= 32 => ("audio/x-ape", "ape", ape),
+        _ if head.starts_with(b"MAC ") && head.le16(4).is_some_and(|version| (3_000..5_000).contains(&version)) => ("audio/x-ape", "ape", ape),
         _ if head.starts_with(b"wvpk") && head.len() >= 32 => ("audio/wavpack", "wavpack", wavpack),
         _ if head.starts_with(b"MPCK") => ("audio/x-musepack", "musepack", musepack),
         _ if head.starts_with(b"MP+") && head.get(3)? & 15 == 7 => ("audio/x-musepack", "musepack", musepack_old),

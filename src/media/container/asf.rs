@@ -4,7 +4,7 @@ use super::codecs;
 use crate::media::{
     Facts, Flag, Found, Provenance,
     container::wave_codec,
-    reader::{Broken, Bytes, Fields, Walk},
+    reader::{Broken, Bytes, Walk},
 };
 
 type Guid = [u8; 16];

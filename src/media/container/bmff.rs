@@ -73,8 +73,11 @@ impl Brands {
                 };
                 let end = at.saturating_add(length).min(head.len());
                 let listed = head.get(at + 16..end).unwrap_or_default();
-                let compatible = listed.chunks_exact(4).take(MOST_BRANDS).filter_map(|brand| brand.try_into().ok());
-                return Self { major, compatible: compatible.collect() };
+                let compatible: Vec<[u8; 4]> = listed.chunks_exact(4).take(MOST_BRANDS).filter_map(|brand| brand.try_into().ok()).collect();
+                // A major brand that says nothing leaves it to the others.
+                let telling = compatible.iter().copied().find(|&brand| is_telling(brand));
+                let major = if is_telling(major) { major } else { telling.unwrap_or(major) };
+                return Self { major, compatible };
             }
             if length < 8 {
                 break;
@@ -120,6 +123,15 @@ impl Brands {
             b"M4V " | b"M4VH" | b"M4VP" => "video/x-m4v",
             _ => "video/mp4",
         }
+    }
+}
+
+/// Brands that say which kin a file is of.
+fn is_telling(brand: [u8; 4]) -> bool {
+    match &brand {
+        b"qt  " | b"mqt " | b"crx " | b"NDAS" | b"avc1" | b"dash" | b"msdh" | b"mp41" | b"mp42" | b"mp71" => true,
+        [b'i', b's', b'o', _] | [b'3', b'g', _, _] | [b'M', b'4', _, _] | [b'F', b'4', _, _] => true,
+        _ => Brands { major: brand, compatible: Vec::new() }.picture().is_some(),
     }
 }
 

@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn sizes_that_cannot_be_end_the_walk() {
         assert_eq!(names(b"\0\0\0\x04free").1, Err(Broken::Bad));
-        assert_eq!(names(b"\0\0\0\x01free\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF").1, Err(Broken::Bad));
+        assert_eq!(names(b"\0\0\0\x01free\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF").1, Err(Broken::Short));
         assert_eq!(names(b"\0\0\0\x01free\0\0\0\0\0\0\0\x08").1, Err(Broken::Bad));
         assert_eq!(names(b"\0\0\0\x09free").1, Err(Broken::Short));
     }

@@ -9,7 +9,6 @@ use crate::media::{
 };
 
 const EBML: u32 = 0x1A45_DFA3;
-const DOC_TYPE: u32 = 0x4282;
 const SEGMENT: u32 = 0x1853_8067;
 const INFO: u32 = 0x1549_A966;
 const TRACKS: u32 = 0x1654_AE6B;

@@ -283,6 +283,10 @@ impl Track {
         let version = bytes.be16(entry.body + 8)?;
         self.channels = bytes.be16(entry.body + 16)?.into();
         self.sample_rate = bytes.be32(entry.body + 24)? >> 16;
+        // 3GPP's speech codecs are of one channel, and the field is reserved for them (TS 26.244).
+        if matches!(&entry.name, b"samr" | b"sawb") {
+            self.channels = 1;
+        }
         let fields = match version {
             1 => 44,
             2 => {

@@ -28,6 +28,9 @@ struct Mxf {
     size: (u32, u32),
     rate: (u32, u32),
     length: u64,
+    /// Of the tracks, where descriptors do not say.
+    track_rate: (u32, u32),
+    track_length: u64,
 }
 
 impl Mxf {
@@ -59,6 +62,12 @@ impl Mxf {
                 0x3203 => self.size.0 = set.be32(value).unwrap_or(0),
                 0x3202 => self.size.1 = set.be32(value).unwrap_or(0),
                 0x3001 => self.rate = (set.be32(value).unwrap_or(0), set.be32(value + 4).unwrap_or(0)),
+                0x4B01 => self.track_rate = (set.be32(value).unwrap_or(0), set.be32(value + 4).unwrap_or(0)),
+                0x0202 => {
+                    let length = set.be64(value).unwrap_or(0);
+                    // All ones mean that it is not known.
+                    self.track_length = self.track_length.max(if length == u64::MAX { 0 } else { length });
+                }
                 0x3002 => self.length = self.length.max(set.be64(value).unwrap_or(0)),
                 _ => {}
             }
@@ -69,9 +78,9 @@ impl Mxf {
 
     fn describe(&self, facts: &mut Facts) {
         facts.size(self.size.0, self.size.1);
-        if self.rate.0 > 0 && self.rate.1 > 0 && self.length > 0 {
-            let per_second = f64::from(self.rate.0) / f64::from(self.rate.1);
-            facts.lasts(self.length as f64 / per_second, Provenance::Container);
+        let (rate, length) = if self.length > 0 { (self.rate, self.length) } else { (self.track_rate, self.track_length) };
+        if rate.0 > 0 && rate.1 > 0 && length > 0 {
+            facts.lasts(length as f64 * f64::from(rate.1) / f64::from(rate.0), Provenance::Container);
         }
     }
 }

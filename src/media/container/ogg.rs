@@ -134,6 +134,9 @@ impl Ogg {
             let page = match page(bytes, at) {
                 Ok(page) => page,
                 Err(reason) => {
+                    if at == 0 {
+                        self.first_cut(bytes);
+                    }
                     // What comes last still tells the length.
                     let _ = self.tail(bytes, at);
                     return Err(reason);
@@ -156,6 +159,13 @@ impl Ogg {
             at = page.end;
         }
         if self.streams.is_empty() { Err(Broken::Bad) } else { Ok(()) }
+    }
+
+    /// A first page that is cut still names its stream.
+    fn first_cut(&mut self, bytes: &mut Bytes<'_>) {
+        let lacing = bytes.u8(26).unwrap_or(0);
+        let packet = bytes.peek(27 + u64::from(lacing), 64).to_vec();
+        self.streams.push(Stream::begin(&packet));
     }
 
     fn note(&mut self, page: &Page) {

@@ -132,43 +132,32 @@ fn unit(stream: &[u8], wanted: impl Fn(u8) -> bool) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
+    #[derive(Default)]
+    struct Writer(Vec<u8>);
+
+    impl Writer {
+        fn put(mut self, bits: &str) -> Self {
+            self.0.extend(bits.bytes().map(|bit| bit - b'0'));
+            self
+        }
+
+        fn golomb(mut self, value: u32) -> Self {
+            let bits = format!("{:b}", value + 1);
+            self.0.resize(self.0.len() + bits.len() - 1, 0);
+            self.put(&bits)
+        }
+
+        fn bytes(self) -> Vec<u8> {
+            self.0.chunks(8).map(|bits| bits.iter().enumerate().fold(0, |byte, (n, bit)| byte | bit << (7 - n))).collect()
+        }
+    }
+
     #[test]
     fn cropped_lines_do_not_count() {
-        // Baseline, level 3, 120 by 68 macroblocks, eight lines cropped off: 1920 by 1080.
-        let stream = [0, 0, 0, 1, 0x67, 0x42, 0x00, 0x1E, 0xF8, 0x0F, 0x00, 0x44, 0xFC, 0xB8];
-        let mut bits = Vec::new();
-        let mut put = |value: u32, count: u32| bits.extend((0..count).rev().map(|n| value >> n & 1));
-        let mut golomb = |value: u32| {
-            let width = (value + 1).ilog2();
-            put(0, width);
-            put(value + 1, width + 1);
-        };
-        // id, frame number bits, order type 2, reference frames
-        for value in [0, 0, 2, 1] {
-            golomb(value);
-        }
-        put(0, 1);
-        let mut golomb = |value: u32| {
-            let width = (value + 1).ilog2();
-            bits.extend(std::iter::repeat_n(0, width as usize));
-            bits.extend((0..=width).rev().map(|n| (value + 1) >> n & 1));
-        };
-        golomb(119);
-        golomb(67);
-        bits.extend([1, 1, 1]);
-        let mut golomb = |value: u32| {
-            let width = (value + 1).ilog2();
-            bits.extend(std::iter::repeat_n(0, width as usize));
-            bits.extend((0..=width).rev().map(|n| (value + 1) >> n & 1));
-        };
-        for value in [0, 0, 0, 4] {
-            golomb(value);
-        }
-        let bytes: Vec<u8> = bits
-            .chunks(8)
-            .map(|byte| byte.iter().enumerate().fold(0, |all, (n, bit)| all | (*bit as u8) << (7 - n)))
-            .collect();
-        let set = [&stream[..8], &bytes].concat();
+        // Id, frame number bits, order type 2, one reference frame; 120 by 68 macroblocks; eight lines cropped off.
+        let fields = Writer::default().golomb(0).golomb(0).golomb(2).golomb(1).put("0").golomb(119).golomb(67);
+        let fields = fields.put("111").golomb(0).golomb(0).golomb(0).golomb(4);
+        let set = [&[0, 0, 0, 1, 0x67, 0x42, 0x00, 0x1E], fields.bytes().as_slice()].concat();
         assert_eq!(h264_size(&set), Some((1920, 1080)));
     }
 

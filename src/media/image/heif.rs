@@ -1,6 +1,6 @@
 //! HEIF and AVIF (ISO/IEC 23008-12): the primary item's size and turn, out of its properties.
 //!
-//! Promised: boxes and properties only. Deliberately absent: clean aperture, tiles and thumbnails; the primary item
+//! Promised: boxes and properties only. Deliberately absent: tiles and thumbnails; the primary item
 //! states the whole picture's size.
 
 use crate::media::{
@@ -35,6 +35,8 @@ struct Picture {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Property {
     Size(u32, u32),
+    /// The part that is shown.
+    Crop(u32, u32),
     /// Quarter turns against the clock.
     Turn(u8),
     /// 0 swaps top and bottom, 1 left and right.
@@ -88,6 +90,7 @@ impl Picture {
         }
         let property = match &found.name {
             b"ispe" => Property::Size(bytes.be32(found.body + 4)?, bytes.be32(found.body + 8)?),
+            b"clap" => Property::Crop(ratio(bytes, found.body)?, ratio(bytes, found.body + 8)?),
             b"irot" => Property::Turn(bytes.u8(found.body)? & 3),
             b"imir" => Property::Mirror(bytes.u8(found.body)? & 1),
             _ => Property::Other,
@@ -161,6 +164,11 @@ impl Picture {
         for property in own {
             match property {
                 Property::Size(width, height) => facts.size(width, height),
+                // The crop follows the size that it cuts from.
+                Property::Crop(width, height) if facts.width >= Some(width) && facts.height >= Some(height) => {
+                    facts.size(width, height);
+                }
+                Property::Crop(..) => {}
                 Property::Turn(turn) => quarter = turn,
                 Property::Mirror(axis) => mirror = Some(axis),
                 Property::Other => {}
@@ -176,6 +184,12 @@ impl Picture {
         // A count of samples that the bytes could not hold is no count.
         facts.pictures(self.sequence.max(u32::from(facts.width.is_some())), Provenance::Container);
     }
+}
+
+/// A clean aperture's side: a numerator over a denominator.
+fn ratio(bytes: &mut Bytes<'_>, at: u64) -> Walk<u32> {
+    let (numerator, denominator) = (bytes.be32(at)?, bytes.be32(at + 4)?);
+    Ok(numerator.checked_div(denominator).unwrap_or(0))
 }
 
 /// The EXIF orientation that shows a picture as a turn against the clock and then a mirror do.

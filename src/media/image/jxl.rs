@@ -56,8 +56,10 @@ fn codestream(header: &[u8], facts: &mut Facts) -> Walk {
     };
     facts.size(u32::try_from(width).unwrap_or(0), u32::try_from(height).unwrap_or(0));
     let all_default = bits.take(1)? == 1;
-    if !all_default && bits.take(1)? == 1 {
-        facts.turned(bits.take(3)? as u16 + 1);
+    // Every decoder applies the orientation, so the size is that of what it shows.
+    let orientation = if !all_default && bits.take(1)? == 1 { bits.take(3)? + 1 } else { 1 };
+    if orientation >= 5 {
+        std::mem::swap(&mut facts.width, &mut facts.height);
     }
     Ok(())
 }

@@ -12,6 +12,8 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     let (name, read): (&str, fn(&mut Bytes<'_>, &[u8], &mut Facts) -> Walk) = match head {
         [b'B', b'M', ..] if is_bmp(head) => ("image/bmp", bmp),
         [0, 0, 1, 0, ..] if is_icon(head) => ("image/vnd.microsoft.icon", icon),
+        // WHATWG has one name for both, and a mark alone does not tell more.
+        [0, 0, 2, 0] => ("image/vnd.microsoft.icon", icon),
         [0, 0, 2, 0, ..] if is_icon(head) => ("image/x-win-bitmap", icon),
         [b'8', b'B', b'P', b'S', ..] => ("image/vnd.adobe.photoshop", photoshop),
         [b'q', b'o', b'i', b'f', ..] if matches!(head.get(12), Some(3 | 4)) => ("image/x-qoi", qoi),
@@ -67,8 +69,10 @@ fn is_icon(head: &[u8]) -> bool {
     let Some(count) = head.le16(4) else {
         return head.len() == 4;
     };
-    let offset = head.le32(18).unwrap_or(u32::MAX);
-    count > 0 && head.get(9).is_some_and(|&reserved| reserved == 0 || reserved == 0xFF) && (offset == 0 || offset >= 22)
+    let (Some(length), Some(offset)) = (head.le32(14), head.le32(18)) else {
+        return false;
+    };
+    count > 0 && length > 0 && head.get(9).is_some_and(|&reserved| reserved == 0 || reserved == 0xFF) && (offset == 0 || offset >= 22)
 }
 
 fn icon(bytes: &mut Bytes<'_>, head: &[u8], facts: &mut Facts) -> Walk {

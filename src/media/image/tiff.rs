@@ -79,13 +79,6 @@ impl Order {
             Self::Big => from.be32(at),
         }
     }
-
-    fn u64(self, from: &[u8], at: usize) -> Option<u64> {
-        match self {
-            Self::Little => from.le64(at),
-            Self::Big => from.be64(at),
-        }
-    }
 }
 
 const SUBFILE: u16 = 254;

@@ -116,6 +116,10 @@ fn rows(text: &str, separator: char, whole: bool) -> Option<Vec<Row>> {
     let mut rows = Vec::new();
     let mut row = Row { cells: 1, ..Row::default() };
     let (mut cell, mut quoted) = (0usize, false);
+    // ISO 2022 text changes alphabets by escapes, and its letters look like anything.
+    if text.contains('\u{1B}') {
+        return None;
+    }
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         cell += 1;

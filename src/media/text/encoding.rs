@@ -83,6 +83,18 @@ pub(super) fn has_binary(bytes: &[u8]) -> bool {
     bytes.iter().any(|byte| matches!(byte, 0x00..=0x08 | 0x0B | 0x0E..=0x1A | 0x1C..=0x1F))
 }
 
+/// Bytes that are not UTF-8 may be eight-bit text, which has some ASCII in it, and few of the one byte that fills gaps.
+pub(super) fn is_plausible(head: &[u8]) -> bool {
+    let valid = match std::str::from_utf8(head) {
+        Ok(_) => true,
+        // Only the end of the head is cut.
+        Err(error) => error.error_len().is_none(),
+    };
+    let ascii = head.iter().any(|byte| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace());
+    let fill = head.iter().filter(|&&byte| byte == 0xFF).count();
+    valid || (ascii && fill * 8 <= head.len())
+}
+
 /// Text in wide characters: no controls, and nothing that is no character.
 pub(super) fn is_clean(text: &str) -> bool {
     let mut rest = text.chars().rev().peekable();

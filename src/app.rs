@@ -13,6 +13,7 @@ use url::Url;
 
 use crate::access::Access;
 use crate::assets::cache::RowCache;
+use crate::audit::ReadTrail;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
 use crate::telemetry::{Metrics, RequestIds};
@@ -32,6 +33,8 @@ pub struct App {
     pub rows: RowCache,
     /// What is counted.
     pub metrics: Metrics,
+    /// Reads that the audit log will tell of.
+    pub reads: ReadTrail,
     /// Names requests.
     pub request_ids: RequestIds,
     /// Bounds how many look at bytes at a time.
@@ -81,6 +84,7 @@ impl App {
             blobs,
             rows: RowCache::new(),
             metrics: Metrics::new(),
+            reads: ReadTrail::default(),
             request_ids: RequestIds::new(BlobKey::generate().to_string()[..12].to_owned()),
             inspections: Arc::new(Semaphore::new(permits)),
             uploads: Mutex::default(),

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
 use crate::app::App;
+use crate::audit;
 use crate::config::{ConfigError, Settings};
 use crate::retention::sweep;
 
@@ -77,6 +78,9 @@ async fn sweeping(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
 async fn sealing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     loop {
         let going_on = pause(SEAL, &mut stopped).await;
+        if let Err(error) = audit::flush(&app).await {
+            warn!(error = %error, "sampled reads are lost to the audit log: {error}");
+        }
         loop {
             match app.index.seal_audit(SEAL_STEP).await {
                 Ok(sealed) if sealed == SEAL_STEP => {}

@@ -32,6 +32,7 @@
 pub mod access;
 pub mod app;
 pub mod assets;
+pub mod audit;
 pub mod clock;
 pub mod config;
 pub mod error;

@@ -7,12 +7,13 @@ use std::path::Path;
 /// A room and the rooms it may use. What is not in a row is not allowed; a room without a row may use nothing of ours.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("access", &["config"]),
-    ("app", &["access", "assets", "clock", "config", "telemetry"]),
+    ("app", &["access", "assets", "audit", "clock", "config", "telemetry"]),
     ("assets", &["access", "app", "config", "http/conditional", "http/disposition", "media", "retention"]),
+    ("audit", &["app", "config"]),
     ("config", &[]),
     ("error", &["access", "assets"]),
     ("http", &["access", "app", "assets", "error", "http", "openwop", "projection", "retention"]),
-    ("jobs", &["app", "config", "retention"]),
+    ("jobs", &["app", "audit", "config", "retention"]),
     ("media", &[]),
     ("openwop", &["config", "projection"]),
     ("projection", &["media"]),

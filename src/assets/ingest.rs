@@ -325,7 +325,7 @@ impl Publication {
             Ok(Err(_)) | Err(_) => {
                 warn!(size_bytes = sealed.bytes, "an inspection came to no end: the bytes are stored as unknown");
                 self.app.metrics.inspection_failed();
-                Ok(unknown())
+                Ok(Found::unknown())
             }
         }
     }
@@ -480,11 +480,6 @@ async fn release(app: &App, tenant: &TenantId, claim: Option<&Claim>) {
     {
         warn!(error = %error, "an idempotency claim was not released; it lapses by itself");
     }
-}
-
-fn unknown() -> Found {
-    let facts = media::Facts::default();
-    Found { mime_type: "application/octet-stream".to_owned(), kind: media::Kind::Other, facts }
 }
 
 /// Whether the pattern, a type or a family such as `image/*`, names this type.

@@ -35,7 +35,12 @@ fn packed(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
         [0xED, 0xAB, 0xEE, 0xDB, ..] => Found::plain("application/x-rpm"),
         [b'x', b'a', b'r', b'!', 0, ..] => Found::plain("application/x-xar"),
         [b'C', b'r', b'2', b'4', 2 | 3, 0, 0, 0, ..] => Found::plain("application/x-chrome-extension"),
-        [b'0', b'7', b'0', b'7', b'0', b'1' | b'2' | b'7', ..] => Found::plain("application/x-cpio"),
+        // Headers of digits all through; a number could begin like one.
+        [b'0', b'7', b'0', b'7', b'0', b'1' | b'2' | b'7', rest @ ..]
+            if rest.get(..64).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) =>
+        {
+            Found::plain("application/x-cpio")
+        }
         [0xC7, 0x71, ..] | [0x71, 0xC7, ..] if is_old_cpio(head) => Found::plain("application/x-cpio"),
         _ if head.starts_with(b"!<arch>\ndebian-binary") => Found::plain("application/vnd.debian.binary-package"),
         _ if head.starts_with(b"!<arch>\n") => Found::plain("application/x-archive"),
@@ -74,7 +79,7 @@ fn seven(bytes: &mut Bytes<'_>) -> Found {
         let end =
             bytes.le64(12)?.checked_add(bytes.le64(20)?).and_then(|end| end.checked_add(32)).ok_or(Broken::Bad)?;
         bytes.reaches(end)?;
-        found.facts.ends_at(end, bytes.size());
+        found.facts.ends_at(bytes, end);
         Ok(())
     })();
     found.facts.settle(walk);

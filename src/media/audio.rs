@@ -7,16 +7,14 @@ mod aac;
 mod ac3;
 mod aiff;
 mod flac;
+mod lossless;
 mod mpeg;
 mod plain;
 mod tags;
 mod tracker;
 mod wav;
 
-use super::{
-    Found,
-    reader::{Bytes, Fields},
-};
+use super::{Found, reader::Bytes};
 
 pub(super) use aac::header as adts_header;
 pub(super) use ac3::header as ac3_header;
@@ -51,15 +49,10 @@ fn untagged(bytes: &mut Bytes<'_>, head: &[u8], at: u64) -> Option<Found> {
 fn tagged(bytes: &mut Bytes<'_>) -> Found {
     let at = tags::skip(bytes);
     let head = bytes.peek(at, 64 << 10).to_vec();
-    if head.has(0, b"fLaC")
-        || head.has(0, b"MAC ")
-        || head.has(0, b"wvpk")
-        || head.has(0, b"TTA1")
-        || head.has(0, b"MP")
-    {
-        if let Some(found) = untagged(bytes, &head, at) {
-            return found;
-        }
+    let other =
+        [b"fLaC".as_slice(), b"MAC ", b"wvpk", b"TTA1", b"MPCK", b"MP+"].iter().any(|mark| head.starts_with(mark));
+    if other && let Some(found) = untagged(bytes, &head, at) {
+        return found;
     }
     aac::probe(bytes, &head, at).unwrap_or_else(|| mpeg::inspect(bytes, at))
 }

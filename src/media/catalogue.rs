@@ -48,6 +48,7 @@ pub(super) fn kind(name: &str) -> Kind {
         Some("audio") => Audio,
         Some("video") => Video,
         Some("text") => Text,
+        _ if name.ends_with("+json") || name.ends_with("+xml") => Text,
         _ => Other,
     }
 }
@@ -348,6 +349,6 @@ mod tests {
     fn unknown_names_keep_their_top_level_kind() {
         assert_eq!(kind("audio/x-new"), Audio);
         assert_eq!(kind("application/x-new"), Other);
-        assert_eq!(family("application/ld+json"), Json);
+        assert_eq!((kind("application/ld+json"), family("application/ld+json")), (Text, Json));
     }
 }

@@ -10,6 +10,7 @@ mod avi;
 mod bits;
 mod bmff;
 mod codecs;
+mod ebml;
 mod flv;
 mod matroska;
 mod movie;
@@ -17,6 +18,7 @@ mod mpeg;
 mod mxf;
 mod ogg;
 mod real;
+mod track;
 mod transport;
 mod video;
 
@@ -39,6 +41,6 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
 }
 
 /// Transport streams repeat one byte at a distance, and that is all that they promise.
-pub(super) fn probe_faint(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
-    transport::probe(bytes, head)
+pub(super) fn probe_faint(bytes: &mut Bytes<'_>, _: &[u8]) -> Option<Found> {
+    transport::probe(bytes)
 }

@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::reader::{Broken, Walk};
+use super::{
+    markup,
+    reader::{Broken, Bytes, Walk},
+};
 
 /// What is known about the bytes beyond their type.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -90,6 +93,9 @@ const MOST_CHANNELS: u32 = 1024;
 /// DSD at sixteen times its first rate, with room.
 const HIGHEST_RATE: u32 = 100_000_000;
 
+/// How much of what lies behind a container is searched for markup.
+const SEARCHED_BEHIND: usize = 64 << 10;
+
 impl Facts {
     pub(super) fn flag(&mut self, flag: Flag) {
         self.flags.insert(flag);
@@ -122,7 +128,7 @@ impl Facts {
 
     /// A length of time; what cannot be is flagged instead.
     pub(super) fn lasts(&mut self, seconds: f64, from: Provenance) {
-        if !seconds.is_finite() || seconds < 0.0 || seconds > LONGEST_SECONDS {
+        if !(0.0..=LONGEST_SECONDS).contains(&seconds) {
             self.flag(Flag::SizeClaimWrong);
             return;
         }
@@ -162,10 +168,13 @@ impl Facts {
         }
     }
 
-    /// Notes what lies behind the container's end, of `size` bytes in all.
-    pub(super) fn ends_at(&mut self, end: u64, size: u64) {
-        if end < size {
+    /// Notes what lies behind the container's end.
+    pub(super) fn ends_at(&mut self, bytes: &mut Bytes<'_>, end: u64) {
+        if end < bytes.size() {
             self.flag(Flag::TrailingBytes);
+            if markup::embedded(bytes.peek(end, SEARCHED_BEHIND)) {
+                self.flag(Flag::EmbeddedMarkup);
+            }
         }
     }
 

@@ -44,3 +44,41 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
 pub(super) fn probe_faint(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     faint::probe(bytes, head)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    // The crate, not this module.
+    use ::image::{DynamicImage, ImageFormat};
+
+    use crate::media::tests::look;
+
+    #[test]
+    fn what_encoders_write_is_understood() {
+        for (format, name) in [
+            (ImageFormat::Png, "image/png"),
+            (ImageFormat::Jpeg, "image/jpeg"),
+            (ImageFormat::Gif, "image/gif"),
+            (ImageFormat::WebP, "image/webp"),
+            (ImageFormat::Bmp, "image/bmp"),
+            (ImageFormat::Tiff, "image/tiff"),
+            (ImageFormat::Ico, "image/vnd.microsoft.icon"),
+        ] {
+            let picture = DynamicImage::new_rgba8(70, 50);
+            let picture = if format == ImageFormat::Jpeg { picture.to_rgb8().into() } else { picture };
+            let mut file = Cursor::new(Vec::new());
+            picture.write_to(&mut file, format).expect("an encoder");
+
+            let found = look(file.get_ref());
+
+            assert_eq!(found.mime_type, name);
+            assert_eq!(
+                (found.facts.width, found.facts.height, found.facts.frames),
+                (Some(70), Some(50), Some(1)),
+                "{name}"
+            );
+            assert!(found.facts.well_formed && found.facts.flags.is_empty(), "{name}: {:?}", found.facts);
+        }
+    }
+}

@@ -6,12 +6,12 @@
 use super::reader::Walk;
 use super::reader::{Broken, OrBad};
 
-/// The beginning of what a stream inflates to, up to `most` bytes.
-pub(super) fn prefix(data: &[u8], most: usize) -> Vec<u8> {
+/// The beginning of what a stream inflates to, up to `most` bytes, and whether that is all of it.
+pub(super) fn prefix(data: &[u8], most: usize) -> (Vec<u8>, bool) {
     let mut inflater = Inflater { data, at: 0, out: Vec::new(), most };
     // Damage, the end of the data and the bound all end it; what came before is the answer.
-    let _ = inflater.run();
-    inflater.out
+    let whole = inflater.run().is_ok();
+    (inflater.out, whole)
 }
 
 #[derive(Debug)]
@@ -173,20 +173,20 @@ mod tests {
 
     #[test]
     fn stored_fixed_and_repeated() {
-        assert_eq!(prefix(&[1, 3, 0, 0xFC, 0xFF, b'a', b'b', b'c'], 100), b"abc");
+        assert_eq!(prefix(&[1, 3, 0, 0xFC, 0xFF, b'a', b'b', b'c'], 100), (b"abc".to_vec(), true));
         // "a" and a repetition of nine more, with fixed codes.
-        assert_eq!(prefix(&[0x4B, 0x4C, 0x84, 0x01, 0x00], 100), b"aaaaaaaaaa");
+        assert_eq!(prefix(&[0x4B, 0x4C, 0x84, 0x01, 0x00], 100), (b"aaaaaaaaaa".to_vec(), true));
     }
 
     #[test]
     fn a_bound_is_a_bound() {
-        assert_eq!(prefix(&[0x4B, 0x4C, 0x84, 0x01, 0x00], 4), b"aaaa");
+        assert_eq!(prefix(&[0x4B, 0x4C, 0x84, 0x01, 0x00], 4), (b"aaaa".to_vec(), false));
     }
 
     #[test]
     fn damage_ends_the_output() {
-        assert_eq!(prefix(&[0x07], 100), b"");
-        assert_eq!(prefix(&[], 100), b"");
-        assert_eq!(prefix(&[0xFF; 64], 100), b"");
+        for damaged in [[0x07].as_slice(), &[], &[0xFF; 64]] {
+            assert_eq!(prefix(damaged, 100), (Vec::new(), false));
+        }
     }
 }

@@ -9,9 +9,13 @@ use super::{
 };
 
 /// By signature.
-pub(super) fn probe(_: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
+pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     let signature = SIGNATURES.iter().find(|(at, bytes, _)| head.has(*at, bytes)).map(|(_, _, name)| *name);
-    let name = signature.or_else(|| program(head)).or_else(|| font(head)).or_else(|| animation(head))?;
+    let name = signature
+        .or_else(|| program(head))
+        .or_else(|| font(head))
+        .or_else(|| animation(head))
+        .or_else(|| lettered(bytes, head))?;
     let mut found = Found::plain(name);
     if name == "video/x-ivf"
         && let (Some(width), Some(height)) = (head.le16(12), head.le16(14))
@@ -35,9 +39,28 @@ pub(super) fn is_stub(head: &[u8]) -> bool {
 }
 
 const STUBS: &[&[u8]] = &[
-    b"GIF87a", b"GIF89a", b"BZh91AY", b"MThd\0\0\0\x06", b"Cr24\x02", b"RE~^\0", b"\xCF\xFA\xED\xFE\0", b"\xCE\xFA\xED\xFE\0",
-    b"\xFE\xED\xFA\xCE\0", b"\xFE\xED\xFA\xCF\0", b"fLaC\0", b"LZIP\x01", b"xar!\0", b"wOFF\0", b"wOF2\0", b"OTTO\0", b"8BPS\0",
-    b"#!AMR\n", b"!<arch>\n", b"Rar!\x1A", b"MSCF\0",
+    b"GIF87a",
+    b"GIF89a",
+    b"BZh91AY",
+    b"MThd\0\0\0\x06",
+    b"Cr24\x02",
+    b"RE~^\0",
+    b"\xCF\xFA\xED\xFE\0",
+    b"\xCE\xFA\xED\xFE\0",
+    b"\xFE\xED\xFA\xCE\0",
+    b"\xFE\xED\xFA\xCF\0",
+    b"fLaC\0",
+    b"LZIP\x01",
+    b"xar!\0",
+    b"wOFF\0",
+    b"wOF2\0",
+    b"OTTO\0",
+    b"8BPS\0",
+    b"#!AMR\n",
+    b"!<arch>\n",
+    b"Rar!\x1A",
+    b"7z\xBC\xAF\x27\x1C\0",
+    b"MSCF\0",
 ];
 
 /// What `infer` knows and we have no rule for, under our spelling. Its textual guesses and short marks are not used.
@@ -50,13 +73,8 @@ pub(super) fn probe_faint(_: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     SECOND_OPINIONS.contains(&name).then(|| Found::plain(name))
 }
 
-const SECOND_OPINIONS: &[&str] = &[
-    "application/x-lz4",
-    "application/vnd.rar",
-    "application/x-7z-compressed",
-    "application/vnd.ms-fontobject",
-    "application/dicom",
-];
+const SECOND_OPINIONS: &[&str] =
+    &["application/x-lz4", "application/vnd.rar", "application/vnd.ms-fontobject", "application/dicom"];
 
 type Signature = (usize, &'static [u8], &'static str);
 
@@ -68,18 +86,13 @@ const SIGNATURES: &[Signature] = &[
     (0, b"\x4D\x3C\xB2\xA1", "application/vnd.tcpdump.pcap"),
     (0, b"\xA1\xB2\x3C\x4D", "application/vnd.tcpdump.pcap"),
     (0, b"L\0\0\0\x01\x14\x02\0\0\0\0\0\xC0\0\0\0\0\0\0\x46", "application/x-ms-shortcut"),
-    (0, b"PAR1", "application/vnd.apache.parquet"),
     (0, b"\x89HDF\r\n\x1A\n", "application/x-hdf5"),
     (0, b"SIMPLE  =                    T", "application/fits"),
-    (0, b"wOFF", "font/woff"),
-    (0, b"wOF2", "font/woff2"),
-    (0, b"OTTO", "font/otf"),
     (0, b"ttcf\0", "font/collection"),
     (0, b"glTF\x02\0\0\0", "model/gltf-binary"),
     (0, b"YUV4MPEG2 ", "video/x-yuv4mpeg2"),
     (0, b"DKIF\0\0", "video/x-ivf"),
     (0, b"nut/multimedia container\0", "video/x-nut"),
-    (0, b"AC10", "image/vnd.dwg"),
     (0, b"GRIB\0\0", "application/grib"),
     (0, b"\0\x01\0\0Standard Jet DB\0", "application/x-msaccess"),
     (0, b"\0\x01\0\0Standard ACE DB\0", "application/x-msaccess"),
@@ -109,22 +122,44 @@ fn program(head: &[u8]) -> Option<&'static str> {
 }
 
 fn font(head: &[u8]) -> Option<&'static str> {
-    if head.starts_with(&[0, 1, 0, 0]) || head.starts_with(b"true") {
+    // Web fonts name what they wrap; four letters alone could begin any text.
+    let wrapped = head.get(4..8).is_some_and(|flavor| matches!(flavor, [0, 1, 0, 0] | b"OTTO" | b"true" | b"ttcf"));
+    if wrapped && head.starts_with(b"wOFF") {
+        return Some("font/woff");
+    }
+    if wrapped && head.starts_with(b"wOF2") {
+        return Some("font/woff2");
+    }
+    let open_type = head.starts_with(b"OTTO");
+    if open_type || head.starts_with(&[0, 1, 0, 0]) || head.starts_with(b"true") {
         // A table directory: a count, and tags of four letters.
         let count = head.be16(4)?;
         let tag = head.get(12..16)?;
         let tagged = tag.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
-        return ((1..=64).contains(&count) && tagged).then_some("font/ttf");
+        return ((1..=64).contains(&count) && tagged).then_some(if open_type { "font/otf" } else { "font/ttf" });
     }
     // Embedded OpenType: versions and a mark deep in the header.
     let versions = matches!(head.le32(8)?, 0x0001_0000 | 0x0002_0001 | 0x0002_0002);
     (versions && head.has(34, b"LP")).then_some("application/vnd.ms-fontobject")
 }
 
+/// Flash states its length, which no text's letters could be.
 fn animation(head: &[u8]) -> Option<&'static str> {
     let mark = matches!(head.get(..3)?, b"FWS" | b"CWS" | b"ZWS");
     let version = head.get(3).is_some_and(|version| (1..=50).contains(version));
-    (mark && version && head.len() >= 8).then_some("application/x-shockwave-flash")
+    let length = head.le32(4).is_some_and(|length| (8..1 << 29).contains(&length));
+    (mark && version && length).then_some("application/x-shockwave-flash")
+}
+
+/// Marks of letters at both ends, or with a version behind.
+fn lettered(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<&'static str> {
+    if head.starts_with(b"PAR1") && bytes.tail(4).1 == b"PAR1" && bytes.size() >= 12 {
+        return Some("application/vnd.apache.parquet");
+    }
+    let drawing = head.starts_with(b"AC10")
+        && head.get(4..6)?.iter().all(u8::is_ascii_digit)
+        && head.get(6).is_none_or(|&end| end == 0);
+    drawing.then_some("image/vnd.dwg")
 }
 
 /// An OpenPGP message that begins with a session key encrypted to a key (RFC 9580 section 5.1).

@@ -19,6 +19,10 @@ pub(super) fn embedded(text: &[u8]) -> bool {
 pub(super) fn active(text: &[u8]) -> bool {
     let tag = memchr_iter(b'<', text).any(|at| {
         let rest = &text[at + 1..];
+        // Most of what follows such a sign is no tag at all.
+        if rest.first().is_none_or(|first| !first.is_ascii_alphabetic() && !b"!?_:".contains(first)) {
+            return false;
+        }
         // The local name counts: `<s:script` runs as well.
         let name_len = rest.iter().take(MAX_NAME).take_while(|byte| !b" \t\r\n/>".contains(byte)).count();
         let name = &rest[..name_len];
@@ -56,8 +60,7 @@ const TAGS: &[&[u8]] = &[
     b"link", b"a", b"div",
 ];
 
-const ACTIVE_TAGS: &[&[u8]] =
-    &[b"script", b"foreignobject", b"iframe", b"object", b"embed", b"handler", b"listener", b"html", b"body"];
+const ACTIVE_TAGS: &[&[u8]] = &[b"script", b"foreignobject", b"iframe", b"object", b"embed", b"handler", b"listener"];
 
 /// True when `text` begins with `what`, which is in lower case.
 pub(super) fn starts(text: &[u8], what: &[u8]) -> bool {

@@ -82,15 +82,16 @@ fn name(bytes: &mut Bytes<'_>, encoding: Encoding, text: &str, whole: bool, fact
         .unwrap_or("text/plain")
 }
 
-/// How much of a drawing is searched for what runs.
+/// How much of a drawing is searched for what runs, and in how many parts.
 const SEARCHED: usize = 1 << 20;
+const PARTS: usize = 4;
 
 fn runs(bytes: &mut Bytes<'_>, encoding: Encoding, text: &str) -> bool {
     if encoding != Encoding::Utf8 {
         return markup::active(text.as_bytes());
     }
     let (mut at, mut parts) = (0, 0);
-    while at < bytes.size() && parts < 16 {
+    while at < bytes.size() && parts < PARTS {
         let part = bytes.peek(at, SEARCHED).to_vec();
         if part.is_empty() || markup::active(&part) {
             return !part.is_empty();
@@ -103,7 +104,7 @@ fn runs(bytes: &mut Bytes<'_>, encoding: Encoding, text: &str) -> bool {
         }
     }
     // What was not searched is not called passive.
-    at < bytes.size() && parts == 16
+    at < bytes.size() && parts == PARTS
 }
 
 #[cfg(test)]

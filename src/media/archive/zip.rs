@@ -49,7 +49,7 @@ fn directory(bytes: &mut Bytes<'_>, entries: &mut Vec<Entry>, facts: &mut Facts)
     let end = base + at as u64;
     let record = &tail[at..];
     let comment = u64::from(record.le16(20).ok_or(Broken::Short)?);
-    facts.ends_at(end + 22 + comment, bytes.size());
+    facts.ends_at(bytes, end + 22 + comment);
     let (mut count, mut size, mut start) = (
         u64::from(record.le16(10).or_bad()?),
         u64::from(record.le32(12).or_bad()?),
@@ -130,7 +130,7 @@ pub(super) fn content(bytes: &mut Bytes<'_>, entry: &Entry, most: usize) -> Opti
     let data = bytes.peek(start, packed);
     match entry.method {
         0 => Some(data.to_vec()),
-        8 => Some(inflate::prefix(data, most)),
+        8 => Some(inflate::prefix(data, most).0),
         _ => None,
     }
 }

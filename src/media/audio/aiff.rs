@@ -53,7 +53,7 @@ impl Aiff {
         if end > bytes.size() || at > bytes.size() + 1 {
             return Err(Broken::Short);
         }
-        facts.ends_at(end, bytes.size());
+        facts.ends_at(bytes, end);
         if self.channels == 0 || at > end + 1 { Err(Broken::Bad) } else { Ok(()) }
     }
 

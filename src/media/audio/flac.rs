@@ -11,7 +11,8 @@ use crate::media::{
 };
 
 pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8], at: u64) -> Option<Found> {
-    if !head.starts_with(b"fLaC") {
+    // Of the block types 126 are undefined; a letter is one of them.
+    if !head.starts_with(b"fLaC") || head.get(4).is_some_and(|kind| kind & 0x7F > 6) {
         return None;
     }
     let mut found = Found::of("audio/flac");

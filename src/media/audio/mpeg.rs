@@ -49,7 +49,7 @@ pub(in crate::media) fn header(bytes: &[u8]) -> Option<Header> {
     }
     let (version, layer) = (second >> 3 & 3, 4 - u32::from(second >> 1 & 3));
     let (rate_index, bitrate_index) = (usize::from(third >> 2 & 3), usize::from(third >> 4));
-    if version == 1 || layer == 4 || rate_index == 3 || matches!(bitrate_index, 0 | 15) || fourth & 3 == 2 {
+    if version == 1 || layer == 4 || rate_index == 3 || matches!(bitrate_index, 0 | 15) {
         return None;
     }
     let halvings = match version {

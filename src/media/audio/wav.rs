@@ -92,9 +92,10 @@ impl Wave {
                 b"fact" if length >= 4 => self.samples = Some(self.u32(bytes, body)?.into()),
                 b"data" if self.data.is_none() => {
                     self.sound(bytes, facts, body, length)?;
+                    let stated = self.long_data.map_or(end, |long| body.saturating_add(long));
                     if self.data == Some(size - body) {
                         // The rest of the bytes is all sound.
-                        return if self.streamed || end <= size { Ok(()) } else { Err(Broken::Short) };
+                        return if self.streamed || stated <= size { self.sane() } else { Err(Broken::Short) };
                     }
                 }
                 b"data" => {}
@@ -122,7 +123,15 @@ impl Wave {
             facts.flag(Flag::SizeClaimWrong);
             return Err(Broken::Short);
         }
-        Ok(())
+        self.sane()
+    }
+
+    /// A format that could play anything at all.
+    fn sane(&self) -> Walk {
+        let format = self.format.ok_or(Broken::Bad)?;
+        let plain = matches!(format.tag, 1 | 3);
+        let silent = format.channels == 0 || format.rate == 0 || plain && (format.bits == 0 || format.block == 0);
+        if silent { Err(Broken::Bad) } else { Ok(()) }
     }
 
     fn header(&self) -> u64 {
@@ -210,7 +219,8 @@ impl Wave {
         if matches!(format.tag, 1 | 3 | 6 | 7) {
             let sample = u64::from(format.bits).div_ceil(8) * u64::from(format.channels);
             let block = if format.block > 0 { u64::from(format.block) } else { sample };
-            if let Some(blocks) = data.checked_div(block) {
+            // Bytes that are not one block long play nothing that is known.
+            if let Some(blocks) = data.checked_div(block).filter(|&blocks| blocks > 0 || data == 0) {
                 facts.lasts_ticks(blocks, format.rate.into(), from);
             }
             return;

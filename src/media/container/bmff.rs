@@ -3,10 +3,7 @@
 //! Promised: the brand says which kin it is, the tracks whether it is seen or only heard. Deliberately absent: trust
 //! in a brand where tracks are there to look at.
 
-use super::{
-    boxes,
-    movie::{Movie, Track},
-};
+use super::{boxes, movie::Movie, track::Track};
 use crate::media::{
     Facts, Flag, Found, Provenance, image, markup,
     reader::{Broken, Bytes, Fields, Walk},
@@ -73,7 +70,8 @@ impl Brands {
                 };
                 let end = at.saturating_add(length).min(head.len());
                 let listed = head.get(at + 16..end).unwrap_or_default();
-                let compatible: Vec<[u8; 4]> = listed.chunks_exact(4).take(MOST_BRANDS).filter_map(|brand| brand.try_into().ok()).collect();
+                let compatible: Vec<[u8; 4]> =
+                    listed.chunks_exact(4).take(MOST_BRANDS).filter_map(|brand| brand.try_into().ok()).collect();
                 // A major brand that says nothing leaves it to the others.
                 let telling = compatible.iter().copied().find(|&brand| is_telling(brand));
                 let major = if is_telling(major) { major } else { telling.unwrap_or(major) };
@@ -212,7 +210,7 @@ fn describe(found: &mut Found, movie: &Movie) {
 
 #[cfg(test)]
 mod tests {
-    use crate::media::{Flag, tests::look};
+    use crate::media::{Flag, Provenance, tests::look};
 
     fn boxed(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
         [&(body.len() as u32 + 8).to_be_bytes(), name.as_slice(), body].concat()
@@ -256,6 +254,25 @@ mod tests {
         assert_eq!((facts.width, facts.height, facts.codec.as_deref()), (Some(64), Some(48), Some("h264")));
         assert_eq!((facts.channels, facts.sample_rate, facts.duration_seconds), (Some(2), Some(44_100), Some(2.5)));
         assert!(facts.well_formed && facts.flags.is_empty(), "{facts:?}");
+    }
+
+    #[test]
+    fn fragments_add_up() {
+        let empty = track(b"soun");
+        let id = |id: u32| [&[0; 4][..], &id.to_be_bytes()].concat();
+        let header = [&[0; 12][..], &7u32.to_be_bytes(), &[0; 68]].concat();
+        let track = boxed(b"trak", &[boxed(b"tkhd", &header), empty[8..].to_vec()].concat());
+        let mut file = movie(b"iso5", &[track, boxed(b"mvex", b"")]);
+        let time = [0x08u32, 7, 500].map(u32::to_be_bytes).concat();
+        let run = boxed(b"trun", &id(3));
+        let fragment = boxed(b"moof", &boxed(b"traf", &[boxed(b"tfhd", &time), run].concat()));
+        file.extend([fragment.clone(), fragment].concat());
+
+        let facts = look(&file).facts;
+
+        // What the header states, and twice three samples of half a second.
+        assert_eq!(facts.duration_seconds, Some(5.5));
+        assert_eq!(facts.provenance.get("durationSeconds"), Some(&Provenance::Scanned));
     }
 
     #[test]

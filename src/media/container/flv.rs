@@ -55,7 +55,8 @@ impl Flv {
             match header[0] & 0x1F {
                 8 => sound(bytes, facts, body, length)?,
                 9 => self.picture(bytes, facts, body, length)?,
-                _ => self.script(bytes, body, length),
+                _ if length > 0 && self.stated.is_none() => self.script(bytes, body, length),
+                _ => {}
             }
             self.last = self.last.max(time);
             at = body + length + 4;
@@ -95,7 +96,7 @@ impl Flv {
             _ => return Ok(()),
         });
         if codec == 2 && self.size.is_none() {
-            self.size = sorenson(&bytes.peek(at + 1, 12).to_vec());
+            self.size = sorenson(bytes.peek(at + 1, 12));
         }
         Ok(())
     }

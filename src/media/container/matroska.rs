@@ -1,8 +1,9 @@
-//! Matroska and WebM: EBML elements (RFC 8794, RFC 9559).
+//! Matroska and WebM: EBML elements (RFC 9559).
 //!
 //! Promised: elements of unknown size are walked, not trusted to end; a missing length is taken from the last block.
 //! Deliberately absent: recursion, so that nesting costs nothing, and blocks' contents.
 
+use super::ebml::{Element, children, element, float, number, text, vint};
 use crate::media::{
     Facts, Flag, Found, Provenance, markup,
     reader::{Broken, Bytes, Fields, Walk},
@@ -58,38 +59,6 @@ fn doc_type(head: &[u8]) -> Option<Kin> {
         b"matroska" => Some(Kin::Matroska),
         _ => None,
     }
-}
-
-/// A number of one to eight bytes whose leading zeros say how long it is, and its width.
-fn vint(from: &[u8], strip: bool) -> Option<(u64, usize)> {
-    let first = *from.first()?;
-    let width = first.leading_zeros() as usize + 1;
-    if width > 8 || from.len() < width {
-        return None;
-    }
-    let value = from[..width].iter().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
-    Some((if strip { value & !(1 << (7 * width)) } else { value }, width))
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Element {
-    id: u32,
-    body: u64,
-    /// `None` when the size is not known.
-    end: Option<u64>,
-}
-
-fn element(bytes: &mut Bytes<'_>, at: u64) -> Walk<Element> {
-    bytes.step()?;
-    let end_of_bytes = bytes.size();
-    let header = bytes.peek(at, 12);
-    let missing = if header.len() < 12 && at + 12 > end_of_bytes { Broken::Short } else { Broken::Bad };
-    let (id, id_width) = vint(header, false).filter(|(_, width)| *width <= 4).ok_or(missing)?;
-    let (size, size_width) = vint(&header[id_width..], true).ok_or(missing)?;
-    let body = at + (id_width + size_width) as u64;
-    let unknown = size == (1 << (7 * size_width)) - 1;
-    let end = if unknown { None } else { Some(body.checked_add(size).ok_or(Broken::Bad)?) };
-    Ok(Element { id: u32::try_from(id).map_err(|_| Broken::Bad)?, body, end })
 }
 
 #[derive(Debug, Default)]
@@ -261,7 +230,10 @@ impl Matroska {
             // The last block plays as long as the one before it did, or as its track says.
             let stated = seen.or(heard).map_or(0, |track| track.default_duration) as f64;
             let gap = if stated > 0.0 { stated } else { self.block_gap as f64 * nanos };
-            facts.lasts((last as f64 * nanos + gap) / 1e9, Provenance::Scanned);
+            let seconds = (last as f64 * nanos + gap) / 1e9;
+            if seconds > 0.0 {
+                facts.lasts(seconds, Provenance::Scanned);
+            }
         }
     }
 }
@@ -295,45 +267,6 @@ impl Track {
             Ok(())
         })
     }
-}
-
-fn children(bytes: &mut Bytes<'_>, parent: Element, visit: &mut dyn FnMut(&mut Bytes<'_>, Element) -> Walk) -> Walk {
-    let end = parent.end.ok_or(Broken::Bad)?;
-    let mut at = parent.body;
-    while at < end {
-        let found = element(bytes, at)?;
-        let next = found.end.ok_or(Broken::Bad)?;
-        bytes.reaches(next)?;
-        if next > end {
-            return Err(Broken::Bad);
-        }
-        visit(bytes, found)?;
-        at = next;
-    }
-    Ok(())
-}
-
-fn number(bytes: &mut Bytes<'_>, found: Element) -> Walk<u64> {
-    let length = found.end.ok_or(Broken::Bad)? - found.body;
-    if length > 8 {
-        return Err(Broken::Bad);
-    }
-    Ok(bytes.take(found.body, length as usize)?.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)))
-}
-
-fn float(bytes: &mut Bytes<'_>, found: Element) -> Walk<Option<f64>> {
-    match found.end.ok_or(Broken::Bad)? - found.body {
-        0 => Ok(Some(0.0)),
-        4 => bytes.be32(found.body).map(|bits| Some(f32::from_bits(bits).into())),
-        8 => bytes.be64(found.body).map(|bits| Some(f64::from_bits(bits))),
-        _ => Ok(None),
-    }
-}
-
-/// Codec names are short.
-fn text(bytes: &mut Bytes<'_>, found: Element) -> Walk<String> {
-    let length = usize::try_from(found.end.ok_or(Broken::Bad)? - found.body).unwrap_or(usize::MAX);
-    Ok(String::from_utf8_lossy(bytes.peek(found.body, length.min(64))).trim_end_matches('\0').to_owned())
 }
 
 /// Our names by Matroska's, which begin with the sort of track.

@@ -78,7 +78,8 @@ impl Mxf {
 
     fn describe(&self, facts: &mut Facts) {
         facts.size(self.size.0, self.size.1);
-        let (rate, length) = if self.length > 0 { (self.rate, self.length) } else { (self.track_rate, self.track_length) };
+        let (rate, length) =
+            if self.length > 0 { (self.rate, self.length) } else { (self.track_rate, self.track_length) };
         if rate.0 > 0 && rate.1 > 0 && length > 0 {
             facts.lasts(length as f64 * f64::from(rate.1) / f64::from(rate.0), Provenance::Container);
         }

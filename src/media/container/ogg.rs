@@ -3,10 +3,14 @@
 //! Promised: the length is the last granule position less what the codec wants skipped, link by link in a chain, and
 //! never longer than its packets could play. Deliberately absent: packets beyond the first.
 
+mod stream;
+
 use crate::media::{
     Facts, Flag, Found, Provenance,
     reader::{Broken, Bytes, Fields, Walk},
 };
+
+use stream::{Codec, Stream};
 
 /// Beyond this the pages in the middle are not visited: the first and the last tell the length.
 const WALKED: u64 = 64 << 20;
@@ -46,71 +50,10 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     Some(found)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Codec {
-    Vorbis,
-    Opus,
-    Flac,
-    Speex,
-    Theora,
-    Other,
-    OtherPicture,
-    Skeleton,
-}
-
-impl Codec {
-    fn is_picture(self) -> bool {
-        matches!(self, Self::Theora | Self::OtherPicture)
-    }
-
-    fn is_sound(self) -> bool {
-        matches!(self, Self::Vorbis | Self::Opus | Self::Flac | Self::Speex | Self::Other)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Vorbis => "vorbis",
-            Self::Opus => "opus",
-            Self::Flac => "flac",
-            Self::Speex => "speex",
-            Self::Theora => "theora",
-            Self::Other | Self::OtherPicture | Self::Skeleton => "unknown",
-        }
-    }
-
-    /// The most samples or frames that one packet can carry.
-    fn most_per_packet(self) -> u64 {
-        match self {
-            Self::Vorbis => 8_192,
-            Self::Opus => 5_760,
-            Self::Speex => 10 * 640,
-            Self::Theora => 1,
-            Self::Flac | Self::Other | Self::OtherPicture | Self::Skeleton => 65_536,
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 struct Ogg {
     streams: Vec<Stream>,
     link: u32,
-}
-
-#[derive(Debug, Default)]
-struct Stream {
-    serial: u32,
-    link: u32,
-    codec: Option<Codec>,
-    channels: u32,
-    rate: u32,
-    skip: u64,
-    width: u32,
-    height: u32,
-    frames_per: (u32, u32),
-    shift: u32,
-    last: Option<u64>,
-    /// Most packets that the pages can hold.
-    packets: u64,
 }
 
 #[derive(Debug)]
@@ -239,78 +182,6 @@ fn page(bytes: &mut Bytes<'_>, at: u64) -> Walk<Page> {
         end: body + length,
         packets: lacing.iter().filter(|&&byte| byte < 255).count() as u64,
     })
-}
-
-impl Stream {
-    /// What a stream's first packet says.
-    fn begin(packet: &[u8]) -> Self {
-        Self::parse(packet).unwrap_or_default()
-    }
-
-    fn parse(packet: &[u8]) -> Option<Self> {
-        let mut stream = Self::default();
-        if packet.starts_with(b"\x01vorbis") {
-            stream.codec = Some(Codec::Vorbis);
-            (stream.channels, stream.rate) = ((*packet.get(11)?).into(), packet.le32(12)?);
-        } else if packet.starts_with(b"OpusHead") {
-            stream.codec = Some(Codec::Opus);
-            // Opus always plays at 48 kHz; the stored rate is that of what went in.
-            (stream.channels, stream.rate, stream.skip) = ((*packet.get(9)?).into(), 48_000, packet.le16(10)?.into());
-        } else if packet.starts_with(b"\x7FFLAC") {
-            stream.codec = Some(Codec::Flac);
-            let packed = packet.be64(27)?;
-            (stream.channels, stream.rate) = ((packed >> 41 & 7) as u32 + 1, (packed >> 44) as u32);
-        } else if packet.starts_with(b"fLaC") {
-            stream.codec = Some(Codec::Flac);
-        } else if packet.starts_with(b"Speex   ") {
-            stream.codec = Some(Codec::Speex);
-            (stream.channels, stream.rate) = (packet.le32(48)?, packet.le32(36)?);
-        } else if packet.starts_with(b"\x80theora") {
-            stream.codec = Some(Codec::Theora);
-            (stream.width, stream.height) = (packet.be24(14)?, packet.be24(17)?);
-            stream.frames_per = (packet.be32(22)?, packet.be32(26)?);
-            stream.shift = u32::from(packet.be16(40)? >> 5 & 31);
-        } else if packet.starts_with(b"fishead\0") {
-            stream.codec = Some(Codec::Skeleton);
-        } else if packet.starts_with(b"BBCD\0") || packet.starts_with(b"\x01video\0") || packet.starts_with(b"OVP80") {
-            stream.codec = Some(Codec::OtherPicture);
-        } else if packet.starts_with(b"CELT    ")
-            || packet.starts_with(b"PCM     ")
-            || packet.starts_with(b"\x01audio\0")
-        {
-            stream.codec = Some(Codec::Other);
-        }
-        Some(stream)
-    }
-
-    /// Samples, or frames for pictures.
-    fn units(&self) -> Option<u64> {
-        let last = self.last?;
-        Some(match self.codec? {
-            // Frames up to the last key frame, and those since.
-            Codec::Theora => (last >> self.shift) + (last & ((1 << self.shift) - 1)),
-            _ => last.saturating_sub(self.skip),
-        })
-    }
-
-    fn lies(&self) -> bool {
-        let most = self.codec.map_or(0, Codec::most_per_packet);
-        // Theora's packets carry no frame when a picture repeats.
-        self.codec != Some(Codec::Theora) && self.units().is_some_and(|units| units > self.packets.saturating_mul(most))
-    }
-
-    fn seconds(&self) -> Option<f64> {
-        if self.lies() {
-            return None;
-        }
-        let units = self.units()? as f64;
-        let per_second = match self.codec? {
-            Codec::Theora if self.frames_per.1 > 0 => f64::from(self.frames_per.0) / f64::from(self.frames_per.1),
-            Codec::Vorbis | Codec::Opus | Codec::Flac | Codec::Speex => self.rate.into(),
-            _ => 0.0,
-        };
-        (per_second > 0.0).then(|| units / per_second)
-    }
 }
 
 #[cfg(test)]

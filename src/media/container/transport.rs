@@ -21,7 +21,7 @@ const SYNCS: u64 = 5;
 /// How much of a stream's beginning is gathered for its headers.
 const GATHERED: usize = 4096;
 
-pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
+pub(super) fn probe(bytes: &mut Bytes<'_>) -> Option<Found> {
     let (start, stride) =
         [(0, 188), (4, 192), (0, 204)].into_iter().find(|&(start, stride)| is_stream(bytes, start, stride))?;
     let mut stream = Transport { start, stride, ..Transport::default() };
@@ -29,7 +29,6 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     let walk = stream.walk(bytes);
     stream.describe(&mut found.facts);
     found.facts.settle(walk);
-    let _ = head;
     Some(found)
 }
 

@@ -148,7 +148,10 @@ mod tests {
         }
 
         fn bytes(self) -> Vec<u8> {
-            self.0.chunks(8).map(|bits| bits.iter().enumerate().fold(0, |byte, (n, bit)| byte | bit << (7 - n))).collect()
+            self.0
+                .chunks(8)
+                .map(|bits| bits.iter().enumerate().fold(0, |byte, (n, bit)| byte | bit << (7 - n)))
+                .collect()
         }
     }
 

@@ -20,9 +20,10 @@ const LATE_END: usize = 1024;
 /// How much is searched for names; more is not called clean.
 const SEARCHED: u64 = 64 << 20;
 
-/// How much an object stream may inflate to, and how much all may.
+/// How much of an object stream is unpacked, what it may inflate to, and what all of them may.
+const PACKED: usize = 256 << 10;
 const INFLATED: usize = 1 << 20;
-const INFLATED_ALL: usize = 16 << 20;
+const INFLATED_ALL: usize = 8 << 20;
 
 pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     let start = memmem::find(&head[..head.len().min(LATE_HEADER)], b"%PDF-")?;
@@ -85,22 +86,22 @@ const LONGEST: usize = 40;
 fn search(bytes: &mut Bytes<'_>, facts: &mut Facts) -> Walk {
     const PART: usize = 256 << 10;
     let mut at = 0;
-    let mut inflated = 0;
+    let (mut inflated, mut left) = (0, MOST_NAMES);
     while at < bytes.size() {
         bytes.step()?;
-        if at > SEARCHED {
+        if at > SEARCHED || left == 0 {
             return Err(Broken::Spent);
         }
         let part = bytes.peek(at, PART).to_vec();
         if part.is_empty() {
             return Err(Broken::Spent);
         }
-        if names_active(&part) {
+        if names_active(&part, &mut left) {
             facts.flag(Flag::ActiveContent);
             return Ok(());
         }
         for stream in memmem::find_iter(&part, b"/ObjStm") {
-            if inflated < INFLATED_ALL && object_stream(bytes, at + stream as u64, &mut inflated) {
+            if object_stream(bytes, at + stream as u64, &mut inflated, &mut left) {
                 facts.flag(Flag::ActiveContent);
                 return Ok(());
             }
@@ -114,12 +115,21 @@ fn search(bytes: &mut Bytes<'_>, facts: &mut Facts) -> Walk {
     Ok(())
 }
 
-fn names_active(part: &[u8]) -> bool {
+/// Looks at each name that could be one of them; `left` bounds how many.
+fn names_active(part: &[u8], left: &mut u32) -> bool {
     memchr_iter(b'/', part).any(|at| {
-        let name = unescape(&part[at + 1..(at + 1 + LONGEST).min(part.len())]);
+        let rest = &part[at + 1..(at + 1 + LONGEST).min(part.len())];
+        if rest.first().is_none_or(|first| !b"JOALERXSI#".contains(first)) || *left == 0 {
+            return false;
+        }
+        *left -= 1;
+        let name = unescape(rest);
         ACTIVE.contains(&name.as_slice())
     })
 }
+
+/// Names that are compared in one document. A book of a thousand pages has a hundred thousand.
+const MOST_NAMES: u32 = 2_000_000;
 
 /// A name up to its delimiter, with `#xx` resolved: `/J#61vaScript` is a name like any other.
 fn unescape(raw: &[u8]) -> Vec<u8> {
@@ -141,22 +151,23 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     name
 }
 
-/// Looks into one compressed object stream, a bounded way.
-fn object_stream(bytes: &mut Bytes<'_>, dictionary: u64, inflated: &mut usize) -> bool {
-    let around = bytes.peek(dictionary, 64 << 10).to_vec();
+/// Looks into one compressed object stream. One that cannot be read to its end may hold anything.
+fn object_stream(bytes: &mut Bytes<'_>, dictionary: u64, inflated: &mut usize, left: &mut u32) -> bool {
+    let around = bytes.peek(dictionary, PACKED).to_vec();
     let Some(stream) = memmem::find(&around[..around.len().min(1024)], b"stream") else {
+        // Only its name is mentioned.
         return false;
     };
     let mut data = &around[stream + 6..];
     data = data.strip_prefix(b"\r").unwrap_or(data);
     data = data.strip_prefix(b"\n").unwrap_or(data);
-    // zlib's two bytes of header; anything else is not ours to unpack.
+    // Two bytes of zlib's header; another filter, or encryption, is not ours to undo.
     if data.first().is_none_or(|method| method & 15 != 8) || data.be16(0).is_none_or(|header| header % 31 != 0) {
-        return false;
+        return true;
     }
-    let out = inflate::prefix(&data[2..], INFLATED.min(INFLATED_ALL - *inflated));
+    let (out, whole) = inflate::prefix(&data[2..], INFLATED.min(INFLATED_ALL.saturating_sub(*inflated)));
     *inflated += out.len();
-    names_active(&out)
+    !whole || names_active(&out, left)
 }
 
 #[cfg(test)]
@@ -182,6 +193,21 @@ mod tests {
         {
             assert!(facts(body).flags.contains(&Flag::ActiveContent), "{body}");
         }
+    }
+
+    #[test]
+    fn what_is_packed_is_looked_at() {
+        // One stored block, behind zlib's header.
+        let packed = |objects: &[u8]| {
+            let length = objects.len() as u16;
+            let block = [&[1], length.to_le_bytes().as_slice(), &(!length).to_le_bytes(), objects].concat();
+            let stream = [b"<</Type/ObjStm>>\nstream\n\x78\x01".as_slice(), &block, b"\nendstream"].concat();
+            look(&[b"%PDF-1.5\n".as_slice(), &stream, b"\n%%EOF"].concat()).facts
+        };
+        assert!(packed(b"<</Type/Page>>").flags.is_empty());
+        assert!(packed(b"<</S/JavaScript>>").flags.contains(&Flag::ActiveContent));
+        let sealed = look(b"%PDF-1.5\n<</Type/ObjStm>>\nstream\n\x00\x01\x02\n%%EOF").facts;
+        assert!(sealed.flags.contains(&Flag::ActiveContent));
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn walk(bytes: &mut Bytes<'_>, facts: &mut Facts, frames: &mut u32) -> Walk {
                 at = sub_blocks(bytes, at + 2, comment.then_some(&mut *facts))?;
             }
             0x3B => {
-                facts.ends_at(at + 1, bytes.size());
+                facts.ends_at(bytes, at + 1);
                 return if *frames > 0 && facts.width.is_some() { Ok(()) } else { Err(Broken::Bad) };
             }
             _ => return Err(Broken::Bad),

@@ -125,10 +125,9 @@ impl Picture {
 
     /// A sequence's pictures are the samples of its track.
     fn track(&mut self, bytes: &mut Bytes<'_>, trak: Box) -> Walk {
-        let mut path = [*b"mdia", *b"minf", *b"stbl"].into_iter();
         let mut level = trak;
         let mut pictures = false;
-        while let Some(name) = path.next() {
+        for name in [*b"mdia", *b"minf", *b"stbl"] {
             let mut inner = None;
             boxes::each(bytes, level.body, level.end, &mut |bytes, found| {
                 match &found.name {

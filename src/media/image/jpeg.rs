@@ -31,11 +31,11 @@ fn walk(bytes: &mut Bytes<'_>, facts: &mut Facts, near_lossless: &mut bool) -> W
     let mut scanned = false;
     loop {
         bytes.step()?;
-        at = next_marker(bytes, at, scanned)?;
+        at = next_marker(bytes, at, scanned, *near_lossless)?;
         let marker = bytes.u8(at - 1)?;
         match marker {
             0xD9 => {
-                facts.ends_at(at, bytes.size());
+                facts.ends_at(bytes, at);
                 return if scanned && facts.width.is_some() { Ok(()) } else { Err(Broken::Bad) };
             }
             // Start again, restart intervals and the temporary marker have no length.
@@ -55,7 +55,7 @@ fn walk(bytes: &mut Bytes<'_>, facts: &mut Facts, near_lossless: &mut bool) -> W
 }
 
 /// The offset behind the next marker's code. Before the first scan markers follow each other; after it data lies between.
-fn next_marker(bytes: &mut Bytes<'_>, mut at: u64, in_scan: bool) -> Walk<u64> {
+fn next_marker(bytes: &mut Bytes<'_>, mut at: u64, in_scan: bool, near_lossless: bool) -> Walk<u64> {
     loop {
         bytes.step()?;
         let window = bytes.peek(at, WINDOW);
@@ -74,6 +74,8 @@ fn next_marker(bytes: &mut Bytes<'_>, mut at: u64, in_scan: bool) -> Walk<u64> {
         }
         let fill = window[skip..].iter().take_while(|&&byte| byte == 0xFF).count();
         match window.get(skip + fill).copied() {
+            // JPEG-LS stuffs one bit: whatever follows without its highest bit is data.
+            Some(0x00..=0x7F) if in_scan && near_lossless => at += (skip + fill + 1) as u64,
             // A stuffed byte, or a restart inside the data.
             Some(0x00 | 0xD0..=0xD7) if in_scan => at += (skip + fill + 1) as u64,
             Some(0x00) => return Err(Broken::Bad),
@@ -111,11 +113,7 @@ fn segment(bytes: &mut Bytes<'_>, facts: &mut Facts, marker: u8, at: u64, length
                 facts.turned(orientation);
             }
         }
-        0xFE => {
-            if markup::embedded(bytes.peek(at, length)) {
-                facts.flag(Flag::EmbeddedMarkup);
-            }
-        }
+        0xFE if markup::embedded(bytes.peek(at, length)) => facts.flag(Flag::EmbeddedMarkup),
         // A JFIF segment is short. One that is not hides something.
         0xE0 => {
             let data = bytes.peek(at, length);

@@ -70,9 +70,7 @@ impl Words<'_> {
 fn arbitrary(head: &[u8]) -> Option<Found> {
     let mut found = Found::of("image/x-portable-arbitrarymap");
     let walk = arbitrary_size(&head[3..], &mut found.facts);
-    if found.facts.width.is_none() {
-        return None;
-    }
+    found.facts.width?;
     found.facts.settle(walk);
     Some(found)
 }

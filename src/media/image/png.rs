@@ -64,7 +64,7 @@ impl Png {
             }
             at += 12 + length;
             if &name == b"IEND" {
-                facts.ends_at(at, bytes.size());
+                facts.ends_at(bytes, at);
                 let sound = checksums_hold && self.has_pixels && facts.width.is_some();
                 return if sound { Ok(()) } else { Err(Broken::Bad) };
             }

@@ -9,24 +9,24 @@ use crate::media::{
 };
 
 pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
-    let (name, read): (&str, fn(&mut Bytes<'_>, &[u8], &mut Facts) -> Walk) = match head {
+    let (name, read): (&str, Read) = match head {
         [b'B', b'M', ..] if is_bmp(head) => ("image/bmp", bmp),
         [0, 0, 1, 0, ..] if is_icon(head) => ("image/vnd.microsoft.icon", icon),
         // WHATWG has one name for both, and a mark alone does not tell more.
         [0, 0, 2, 0] => ("image/vnd.microsoft.icon", icon),
         [0, 0, 2, 0, ..] if is_icon(head) => ("image/x-win-bitmap", icon),
-        [b'8', b'B', b'P', b'S', ..] => ("image/vnd.adobe.photoshop", photoshop),
+        [b'8', b'B', b'P', b'S', 0, 1 | 2, ..] => ("image/vnd.adobe.photoshop", photoshop),
         [b'q', b'o', b'i', b'f', ..] if matches!(head.get(12), Some(3 | 4)) => ("image/x-qoi", qoi),
         [b'D', b'D', b'S', b' ', 124, 0, 0, 0, ..] => ("image/vnd.ms-dds", dds),
-        [b'f', b'a', b'r', b'b', b'f', b'e', b'l', b'd', ..] => ("image/x-farbfeld", farbfeld),
+        [b'f', b'a', b'r', b'b', b'f', b'e', b'l', b'd', 0, ..] => ("image/x-farbfeld", farbfeld),
         [b'#', b'?', ..] if head.has(2, b"RADIANCE") || head.has(2, b"RGBE") => ("image/vnd.radiance", radiance),
-        [b'S', b'D', b'P', b'X', ..] | [b'X', b'P', b'D', b'S', ..] => ("image/x-dpx", dpx),
+        [b'S', b'D', b'P', b'X', ..] | [b'X', b'P', b'D', b'S', ..] if head.has(8, b"V") => ("image/x-dpx", dpx),
         [0x76, 0x2F, 0x31, 0x01, ..] => ("image/x-exr", exr),
         [0x01, 0xDA, 0 | 1, 1 | 2, 0, 1..=3, ..] => ("image/sgi", sgi),
-        [b'g', b'i', b'm', b'p', b' ', b'x', b'c', b'f', ..] => ("image/x-xcf", xcf),
+        [b'g', b'i', b'm', b'p', b' ', b'x', b'c', b'f', b' ', ..] if head.get(13) == Some(&0) => ("image/x-xcf", xcf),
         [b'B', b'P', b'G', 0xFB, ..] => ("image/bpg", bpg),
-        [b'F', b'L', b'I', b'F', kind, ..] if (b'1'..=b'o').contains(kind) => ("image/flif", flif),
-        [b'i', b'c', b'n', b's', ..] if head.len() >= 8 => ("image/icns", icns),
+        [b'F', b'L', b'I', b'F', b'1'..=b'd', b'0'..=b'2', ..] => ("image/flif", flif),
+        [b'i', b'c', b'n', b's', 0..=0x1F, ..] if head.len() >= 8 => ("image/icns", icns),
         [0xAB, b'K', b'T', b'X', b' ', b'1', b'1', 0xBB, ..] => ("image/ktx", ktx),
         [0xAB, b'K', b'T', b'X', b' ', b'2', b'0', 0xBB, ..] => ("image/ktx2", ktx2),
         _ => return None,
@@ -39,6 +39,8 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     found.facts.settle(walk);
     Some(found)
 }
+
+type Read = fn(&mut Bytes<'_>, &[u8], &mut Facts) -> Walk;
 
 /// The information header's size says which of the known headers it is.
 fn is_bmp(head: &[u8]) -> bool {
@@ -72,7 +74,10 @@ fn is_icon(head: &[u8]) -> bool {
     let (Some(length), Some(offset)) = (head.le32(14), head.le32(18)) else {
         return false;
     };
-    count > 0 && length > 0 && head.get(9).is_some_and(|&reserved| reserved == 0 || reserved == 0xFF) && (offset == 0 || offset >= 22)
+    count > 0
+        && length > 0
+        && head.get(9).is_some_and(|&reserved| reserved == 0 || reserved == 0xFF)
+        && (offset == 0 || offset >= 22)
 }
 
 fn icon(bytes: &mut Bytes<'_>, head: &[u8], facts: &mut Facts) -> Walk {

@@ -47,7 +47,7 @@ impl WebP {
             return Err(Broken::Short);
         }
         // A file may end without the pad byte of its last chunk.
-        facts.ends_at(end.max(at), bytes.size());
+        facts.ends_at(bytes, end.max(at));
         if (self.still || self.frames > 0) && facts.width.is_some() { Ok(()) } else { Err(Broken::Bad) }
     }
 

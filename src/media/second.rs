@@ -90,7 +90,9 @@ mod tests {
 
     #[test]
     fn an_open_length_is_filled_in() {
-        let mut wav = b"RIFF\x64\x1f\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\x40\x1f\0\0".to_vec();
+        let mut wav =
+            b"RIFF\x64\x1f\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\x40\x1f\0\0"
+                .to_vec();
         wav.extend([128; 8_000]);
 
         assert_eq!(asked("audio/wav", &wav).facts.duration_seconds, Some(1.0));

@@ -4,7 +4,7 @@
 //! and not sealed is nobody's: [`BlobStore::remove`] takes it away too. [`Staging::seal`] returns when the bytes and the way to them
 //! are durable.
 //!
-//! Local files have a path of their own ([`local`]): a request for a small hot file should cost a system call or two, and the stream
+//! Local files have a path of their own: a request for a small hot file should cost a system call or two, and the stream
 //! of a general object store costs a dozen thread hops. Everything else speaks to [`object_store::ObjectStore`].
 //!
 //! ```text
@@ -92,8 +92,8 @@ impl BlobStore {
     /// A place to write a new blob to.
     pub fn stage(&self, tenant: &TenantId, blob: BlobKey) -> Staging {
         Staging(match &self.files {
-            Some(files) => Stage::Local(local::Staging::new(files.clone(), tenant, blob)),
-            None => Stage::Object(object::Staging::new(self.objects.clone(), blob_path(tenant, blob))),
+            Some(files) => Stage::Local(Box::new(local::Staging::new(files, tenant, blob))),
+            None => Stage::Object(Box::new(object::Staging::new(self.objects.clone(), blob_path(tenant, blob)))),
         })
     }
 
@@ -207,12 +207,12 @@ pub struct Staging(Stage);
 
 #[derive(Debug)]
 enum Stage {
-    Local(local::Staging),
-    Object(object::Staging),
+    Local(Box<local::Staging>),
+    Object(Box<object::Staging>),
 }
 
 impl Staging {
-    /// Takes the next bytes; returns when there is room for more. At most [`PIECES_IN_FLIGHT`] of [`PIECE`] bytes wait for the disk.
+    /// Takes the next bytes; returns when there is room for more. At most [`PIECES_IN_FLIGHT`] pieces wait for the disk.
     pub async fn write(&mut self, chunk: Bytes) -> Result<(), StorageError> {
         match &mut self.0 {
             Stage::Local(staging) => staging.write(chunk).await,

@@ -182,7 +182,7 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// names those taken now and those that an earlier call took and whose bytes may still be there. Across tenants.
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError>;
 
-    /// Drops the row of a doomed blob whose bytes are gone.
+    /// Drops the row of a blob whose bytes are gone: a doomed one, or a copy that `publish` did not need. Of any other it drops nothing.
     async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError>;
 
     /// Drops claims, answers and revocations past their time; says how many. Across tenants.

@@ -8,7 +8,7 @@
 //!
 //! - **Atomic**: each method of [`AssetIndex`] is one whole transition. It happens entirely or not at all, to a crash as well as to
 //!   a reader beside it, and the audit event that it carries is written with it.
-//! - **Durable**: when a transition's call returns `Ok`, neither SIGKILL nor a power cut takes it back. When [`blob::Staged::seal`]
+//! - **Durable**: when a transition's call returns `Ok`, neither SIGKILL nor a power cut takes it back. When [`blob::Staging::seal`]
 //!   returns, the same holds for the bytes and for the folder entries that lead to them.
 //! - **Visible**: what a call has returned `Ok` for, every later call in the process sees. A reader may see a transition an instant
 //!   before it is durable; nobody is *told* that it happened before it is.

@@ -110,7 +110,7 @@ impl std::fmt::Debug for Half {
 }
 
 impl Staging {
-    pub(super) fn new(files: Files, tenant: &TenantId, blob: BlobKey) -> Self {
+    pub(super) fn new(files: &Files, tenant: &TenantId, blob: BlobKey) -> Self {
         let half = Half { file: None, hash: digest::Context::new(&digest::SHA256), bytes: 0 };
         Self {
             staged: files.staged_path(tenant, blob),

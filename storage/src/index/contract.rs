@@ -3,7 +3,7 @@
 //! [`run_all`] tells the stories that the contract promises, each to an index of its own; [`random`] applies sequences of random
 //! transitions to an index and to the model, and finds them equal at each step. A backend runs both from its tests:
 //!
-//! ```ignore
+//! ```text
 //! #[tokio::test(flavor = "multi_thread")]
 //! async fn it_keeps_the_contract() {
 //!     contract::run_all(|| async { fresh_index().await }).await;
@@ -94,6 +94,8 @@ where
             what_is_published_into_an_ended_run_ends_too,
             an_open_run_lets_go_when_it_closes,
             a_wish_outlives_the_run,
+            a_wish_holds_when_a_default_end_gives_way,
+            an_end_that_moves_during_a_sweep_counts,
             longer_terms_hold_from_now_on,
             a_large_run_is_settled_in_pages,
             a_request_may_expire_what_is_past,
@@ -103,6 +105,8 @@ where
             a_tombstone_outlasts_the_last_run_that_mentions_it,
             a_tombstone_that_no_run_mentions_counts_from_its_death,
             an_open_run_keeps_its_tombstones,
+            a_tombstone_counts_from_the_run_that_takes_it_up,
+            a_tombstone_goes_sooner_when_its_run_does,
             a_dropped_row_leaves_no_references,
             a_reference_to_the_dead_revives_nothing;
         blobs:
@@ -127,4 +131,9 @@ where
             two_sweeps_end_each_asset_once,
             a_call_that_nobody_waits_for_is_whole;
     }
+}
+
+/// An asset that was shared, referenced, expired and forgotten, with all that it brought with it: a backend may look at what is left.
+pub async fn an_asset_comes_and_goes(index: Subject) {
+    tombstones::an_asset_comes_and_goes(index).await;
 }

@@ -20,16 +20,15 @@
 //! `spawn_blocking`.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::path::Path;
+use std::sync::Arc;
 
-use ::sled::{Db, Tree};
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use self::draft::Rows;
 use self::ending::Sweep;
-use self::keys::{Key, Parts, Space};
+use self::keys::{Key, Space};
+use self::shared::Core;
 use self::writer::{Room, Writer};
 use super::{
     Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Look, NewAsset, NewDurable, Published,
@@ -51,13 +50,12 @@ mod keys;
 mod looks;
 mod rows;
 mod runs;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod upkeep;
 mod writer;
 
-/// The layout of `keys`. A later one is refused, an earlier one would be brought up to date at opening.
-const LAYOUT: u8 = 1;
 /// An asset with no more references than this is looked at on the caller's thread.
 const FEW: usize = 32;
 
@@ -89,17 +87,9 @@ impl SledIndex {
     ///
     /// [`StorageError::Locked`] if somebody has it open, also in this process.
     pub fn open(path: &Path, options: SledOptions) -> Result<Self, StorageError> {
-        let (db, files) = disk::open(path, &options)?;
-        check_layout(&db)?;
-        let next_event = next_event(&db)?;
-        let core = Arc::new(Core {
-            db,
-            moment: RwLock::new(()),
-            broken: OnceLock::new(),
-            options,
-            path: path.to_path_buf(),
-            _closed: disk::Closed(path.to_path_buf()),
-        });
+        let (core, files) = Core::open(path, options)?;
+        let core = Arc::new(core);
+        let next_event = core.next_event()?;
         let writer = Writer::start(core.clone(), files, next_event)
             .map_err(|error| StorageError::file("index", "starting the writer", &error))?;
         Ok(Self { writer, core })
@@ -368,71 +358,5 @@ impl AssetIndex for SledIndex {
 impl fmt::Debug for SledIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SledIndex").field("path", &self.core.path).finish_non_exhaustive()
-    }
-}
-
-/// What the readers and the writer share.
-struct Core {
-    db: Db,
-    /// Held by the writer while it applies a batch, and by whoever reads several rows as of one moment.
-    moment: RwLock<()>,
-    /// Why no more is written, once that is so.
-    broken: OnceLock<String>,
-    options: SledOptions,
-    path: PathBuf,
-    /// Last, because fields are dropped in order: by then the tree is closed.
-    _closed: disk::Closed,
-}
-
-impl Core {
-    fn tree(&self) -> &Tree {
-        &self.db
-    }
-
-    /// The rows, each as it is when it is read.
-    fn rows(&self) -> Rows<'_> {
-        Rows::of(&self.db)
-    }
-
-    /// Reads several rows as they are at one moment; to be short.
-    fn at_once<T>(&self, read: impl FnOnce(Rows<'_>) -> Result<T, StorageError>) -> Result<T, StorageError> {
-        let _moment = self.moment.read().unwrap_or_else(PoisonError::into_inner);
-        read(self.rows())
-    }
-
-    fn usable(&self) -> Result<(), StorageError> {
-        match self.broken.get() {
-            Some(reason) => Err(StorageError::Unavailable { store: "index", reason: reason.clone() }),
-            None => Ok(()),
-        }
-    }
-
-    fn refuse_writes(&self, failure: &StorageError) {
-        let _ = self.broken.set(format!("an earlier write failed, and what is on the disk is not known: {failure}"));
-    }
-}
-
-/// Notes the layout in a new index, and refuses one that this program does not know.
-fn check_layout(db: &Db) -> Result<(), StorageError> {
-    let key = Key::space(Space::Meta);
-    match Rows::of(db).get(&key)?.as_deref() {
-        Some([LAYOUT]) => Ok(()),
-        Some(other) => Err(StorageError::Corrupt {
-            store: "index",
-            reason: format!("layout {other:?}, and this program knows layout {LAYOUT}"),
-        }),
-        // The first group that is written makes this durable with itself: alone it says nothing.
-        None => {
-            db.insert(key.as_bytes(), &[LAYOUT]).map(|_| ()).map_err(|error| disk::failed("writing the index", error))
-        }
-    }
-}
-
-/// The number behind that of the last audit event that waits.
-fn next_event(db: &Db) -> Result<u64, StorageError> {
-    let last = db.scan_prefix(Key::space(Space::Waiting).as_bytes()).next_back().transpose();
-    match last.map_err(|error| disk::failed("reading the index", error))? {
-        Some((key, _)) => Ok(Parts::of(&key).number()? + 1),
-        None => Ok(0),
     }
 }

@@ -99,6 +99,10 @@ pub(super) async fn what_an_ended_run_takes_up_ends_too(index: Subject) {
     // The walk is over: nothing of the run's will look at these.
     owner.refer("ended", &[late, asked], day(2)).await;
     assert_eq!(owner.sweep(day(2)).await.expired, vec![late]);
+    // Nor at this, though by its caller's clock, which is behind the sweep's, the run is yet to end.
+    let behind = owner.upload(None, "behind", just_before(day(2))).await.record.id;
+    owner.refer("ended", &[behind], day(1)).await;
+    assert_eq!(owner.sweep(day(2)).await.expired, vec![behind]);
     ends(&owner, day(9), vec![asked]).await;
 }
 
@@ -136,6 +140,36 @@ pub(super) async fn a_wish_outlives_the_run(index: Subject) {
 
     assert_eq!(owner.sweep(day(5)).await, Swept::default());
     ends(&owner, day(8), vec![id]).await;
+}
+
+pub(super) async fn a_wish_holds_when_a_default_end_gives_way(index: Subject) {
+    let owner = Owner::of(&index, "acme");
+    let id = owner.upload_asking(Some("run-1"), "bytes", day(8), day(0)).await.record.id;
+    let early = owner.upload_asking(Some("run-1"), "more bytes", day(2), day(0)).await.record.id;
+
+    owner.run_until("run-1", day(3), day(1)).await;
+
+    ends(&owner, day(3), vec![early]).await;
+    ends(&owner, day(8), vec![id]).await;
+}
+
+pub(super) async fn an_end_that_moves_during_a_sweep_counts(index: Subject) {
+    let owner = Owner::of(&index, "acme");
+    owner.run_until("run-1", day(5), day(0)).await;
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        ids.push(owner.upload(Some("run-1"), &format!("bytes {n}"), day(0)).await.record.id);
+    }
+    let look = index.due(day(5), 1).await.expect("what is due").pop().expect("the run, or one of its assets");
+    let first = index.settle(&look, 1, &owner.terms, "sweep", day(5)).await.expect("a settlement");
+    assert_eq!(first.expired.len(), 1);
+
+    owner.run_until("run-1", day(9), day(5)).await;
+
+    let again = index.settle(&look, 9, &owner.terms, "sweep", day(5)).await.expect("a settlement");
+    assert_eq!(again.expired, vec![], "a look that was read before the end moved");
+    ids.retain(|id| *id != first.expired[0].id);
+    ends(&owner, day(9), ids).await;
 }
 
 pub(super) async fn longer_terms_hold_from_now_on(index: Subject) {

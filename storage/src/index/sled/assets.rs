@@ -1,9 +1,10 @@
 //! Assets: how they are read, and what changes of them while they live.
 
+use super::FEW;
 use super::draft::{Draft, Rows};
 use super::keys::{Key, Parts, Space};
 use super::rows::{AssetRow, RevokedRow};
-use super::{Core, FEW};
+use super::shared::Core;
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-use super::Core;
 use super::draft::{Draft, Rows};
 use super::keys::{Key, Parts, Space};
 use super::rows::{BlobEntry, BlobState};
+use super::shared::Core;
 use crate::error::StorageError;
 use crate::ids::{BlobKey, TenantId};
 use crate::index::BlobRow;

@@ -22,6 +22,7 @@ const LET_GO: Duration = Duration::from_secs(5);
 
 /// Opens sled in this folder, making it if need be, with everything that leads to it durable.
 pub(super) fn open(path: &Path, options: &SledOptions) -> Result<(::sled::Db, Files), StorageError> {
+    let made = path.ancestors().take_while(|folder| !folder.exists()).count();
     let db = ::sled::Config::new()
         .path(path)
         .cache_capacity(options.cache_bytes)
@@ -36,7 +37,7 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<(::sled::Db, Fi
             _ => failed("opening the index", error),
         })?;
     db.flush().map_err(|error| failed("writing the index", error))?;
-    let files = Files::open(path).map_err(|error| StorageError::file("index", "opening the index", &error))?;
+    let files = Files::open(path, made).map_err(|error| StorageError::file("index", "opening the index", &error))?;
     Ok((db, files))
 }
 
@@ -83,15 +84,16 @@ pub(super) struct Files {
 }
 
 impl Files {
-    fn open(path: &Path) -> io::Result<Self> {
+    /// `made` is how many folders, from this one upwards, were not there before.
+    fn open(path: &Path, made: usize) -> io::Result<Self> {
         let mut files =
             Self { data: File::open(path.join("db"))?, blobs: path.join("blobs"), durable: BTreeSet::new() };
         File::open(path.join("conf"))?.sync_all()?;
         files.data.sync_all()?;
         files.sync_blobs()?;
         sync_folder(&files.blobs)?;
-        // The folder, and every folder above it that may have been made for it.
-        for folder in path.canonicalize()?.ancestors() {
+        // Each folder that was made has its entry in the one above it, and so has one that a killed process had just made.
+        for folder in path.canonicalize()?.ancestors().take(made + 2) {
             match sync_folder(folder) {
                 // What we may not read, we did not make.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,

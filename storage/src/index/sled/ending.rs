@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
+use super::blobs;
 use super::draft::{Draft, Rows};
 use super::keys::{Key, Parts, Space};
 use super::rows::{AssetRow, RunRow};
-use super::{Core, blobs};
+use super::shared::Core;
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};

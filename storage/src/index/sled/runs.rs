@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::Core;
 use super::draft::{Draft, Rows};
 use super::keys::{Key, Space};
 use super::rows::{AssetRow, RunRow};
+use super::shared::Core;
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, RunId, TenantId};

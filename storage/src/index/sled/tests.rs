@@ -155,7 +155,7 @@ fn a_layout_from_the_future_is_refused() {
     let folder = TempDir::new().expect("a folder");
     drop(open(&folder));
     let db = ::sled::open(folder.path()).expect("the folder is free");
-    db.insert(Key::space(Space::Meta).as_bytes(), &[LAYOUT + 1]).expect("a row");
+    db.insert(Key::space(Space::Meta).as_bytes(), &[shared::LAYOUT + 1]).expect("a row");
     drop(db);
 
     let refused = std::iter::repeat_with(|| SledIndex::open(folder.path(), SledOptions::default()))
@@ -172,7 +172,7 @@ fn sled_answers_as_the_model_does() {
         open(folders.borrow().last().expect("an index was made before it is opened again"))
     };
     contract::random::run(
-        48,
+        32,
         async || {
             *folders.borrow_mut() = vec![TempDir::new().expect("a folder")];
             Arc::new(latest(&folders)) as Subject
@@ -183,3 +183,18 @@ fn sled_answers_as_the_model_does() {
         },
     );
 }
+
+#[tokio::test]
+async fn a_dropped_asset_leaves_no_rows_of_its_own() {
+    let folder = TempDir::new().expect("a folder");
+    let index = Arc::new(open(&folder));
+    contract::an_asset_comes_and_goes(index.clone()).await;
+
+    use Space::{AssetRuns, Assets, Blobs, Condemned, Digests, Doomed, Looks, RunAssets, Uploads};
+    for space in [Assets, RunAssets, AssetRuns, Looks, Blobs, Digests, Uploads, Condemned, Doomed] {
+        let rows: Vec<_> = index.core.rows().scan(&Key::space(space)).collect::<Result<_, _>>().expect("the rows");
+        assert!(rows.is_empty(), "{space:?}: {rows:?}");
+    }
+}
+
+mod killed;

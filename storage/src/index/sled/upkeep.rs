@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::Core;
 use super::draft::Draft;
 use super::keys::{Key, Parts, Space};
 use super::rows::{HeadRow, WaitingRow};
+use super::shared::Core;
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::TenantId;

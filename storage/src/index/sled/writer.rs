@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
-use super::Core;
 use super::disk::{self, Files};
 use super::draft::Draft;
+use super::shared::Core;
 use crate::error::StorageError;
 
 /// How many transitions share one sync: enough that a busy host's wait for the disk is all shared, few enough that the first of a

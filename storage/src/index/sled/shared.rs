@@ -1,0 +1,96 @@
+//! What the readers and the writer share: the tree, the lock that makes several reads one moment, and whether writing is over.
+
+use std::path::{Path, PathBuf};
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use ::sled::{Db, Tree};
+
+use super::SledOptions;
+use super::disk::{self, Closed, Files};
+use super::draft::Rows;
+use super::keys::{Key, Parts, Space};
+use crate::error::StorageError;
+
+/// The layout of `keys`. A later one is refused, an earlier one would be brought up to date at opening.
+pub(super) const LAYOUT: u8 = 1;
+
+/// What the readers and the writer share.
+pub(super) struct Core {
+    db: Db,
+    /// Held by the writer while it applies a batch, and by whoever reads several rows as of one moment.
+    pub(super) moment: RwLock<()>,
+    /// Why no more is written, once that is so.
+    broken: OnceLock<String>,
+    pub(super) options: SledOptions,
+    pub(super) path: PathBuf,
+    /// Last, because fields are dropped in order: by then the tree is closed.
+    _closed: Closed,
+}
+
+impl Core {
+    /// Opens the folder, and refuses a layout that this program does not know.
+    pub(super) fn open(path: &Path, options: SledOptions) -> Result<(Self, Files), StorageError> {
+        let (db, files) = disk::open(path, &options)?;
+        let core = Self {
+            db,
+            moment: RwLock::new(()),
+            broken: OnceLock::new(),
+            options,
+            path: path.to_path_buf(),
+            _closed: Closed(path.to_path_buf()),
+        };
+        core.check_layout()?;
+        Ok((core, files))
+    }
+
+    fn check_layout(&self) -> Result<(), StorageError> {
+        let key = Key::space(Space::Meta);
+        match self.rows().get(&key)?.as_deref() {
+            Some([LAYOUT]) => Ok(()),
+            Some(other) => Err(StorageError::Corrupt {
+                store: "index",
+                reason: format!("layout {other:?}, and this program knows layout {LAYOUT}"),
+            }),
+            // Durable with the first group that is written; alone it says nothing.
+            None => match self.db.insert(key.as_bytes(), &[LAYOUT]) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(disk::failed("writing the index", error)),
+            },
+        }
+    }
+
+    /// The number behind that of the last audit event that waits.
+    pub(super) fn next_event(&self) -> Result<u64, StorageError> {
+        let last = self.db.scan_prefix(Key::space(Space::Waiting).as_bytes()).next_back().transpose();
+        match last.map_err(|error| disk::failed("reading the index", error))? {
+            Some((key, _)) => Ok(Parts::of(&key).number()? + 1),
+            None => Ok(0),
+        }
+    }
+
+    pub(super) fn tree(&self) -> &Tree {
+        &self.db
+    }
+
+    /// The rows, each as it is when it is read.
+    pub(super) fn rows(&self) -> Rows<'_> {
+        Rows::of(&self.db)
+    }
+
+    /// Reads several rows as they are at one moment; to be short.
+    pub(super) fn at_once<T>(&self, read: impl FnOnce(Rows<'_>) -> Result<T, StorageError>) -> Result<T, StorageError> {
+        let _moment = self.moment.read().unwrap_or_else(PoisonError::into_inner);
+        read(self.rows())
+    }
+
+    pub(super) fn usable(&self) -> Result<(), StorageError> {
+        match self.broken.get() {
+            Some(reason) => Err(StorageError::Unavailable { store: "index", reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn refuse_writes(&self, failure: &StorageError) {
+        let _ = self.broken.set(format!("an earlier write failed, and what is on the disk is not known: {failure}"));
+    }
+}

@@ -139,7 +139,8 @@ fn stream_of(
             }
         }
     });
-    (stream, refusal)
+    // The parser asks on behind the end.
+    (stream.fuse(), refusal)
 }
 
 fn refused(refusal: &Refusal, error: &MultipartError) -> ApiError {

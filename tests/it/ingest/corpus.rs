@@ -1,5 +1,6 @@
 //! Files as they are found in the world: each goes in, and comes out the same.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use ring::digest;
@@ -55,6 +56,7 @@ fn corpus() -> Option<PathBuf> {
     }
     let ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
     assert!(!ci, "there is no corpus at {}: set MEDIAKEEP_CORPUS", folder.display());
-    eprintln!("NOT TESTED: there is no corpus at {}; set MEDIAKEEP_CORPUS", folder.display());
+    // Past what the test runner captures: a test that did nothing has to be seen.
+    let _ = writeln!(std::io::stderr(), "NOT TESTED: there is no corpus at {}; set MEDIAKEEP_CORPUS", folder.display());
     None
 }

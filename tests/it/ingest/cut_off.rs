@@ -105,3 +105,35 @@ async fn retry(host: &Host, mime_type: &str, body: Vec<u8>) {
         return;
     }
 }
+
+#[tokio::test]
+async fn a_client_that_has_said_all_may_end_and_still_hears() {
+    let host = Host::start().await;
+    for (mime_type, body) in kinds() {
+        let mut wire = Wire::open(host.address()).await;
+        wire.send(&raw::head("acme", mime_type, &format!("Content-Length: {}\r\n", body.len()))).await;
+        wire.send(&body).await;
+        wire.end().await;
+
+        let heard = wire.hear(Duration::from_secs(3)).await;
+
+        assert_eq!(heard.status(), 201, "{mime_type}: {}", heard.0);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_first_sends_nothing_in_vain() {
+    let host = Host::start().await;
+    let ask = "Content-Length: 5\r\nExpect: 100-continue\r\n";
+
+    let mut wire = Wire::open(host.address()).await;
+    wire.send(&raw::head("acme", "text/plain", ask)).await;
+    host.upload_begins().await;
+    wire.send(b"bytes").await;
+    let Heard(welcome) = wire.hear(Duration::from_secs(3)).await;
+    let wrong = raw::head("acme", "text/plain", &format!("{ask}X-Tenant-Id: globex\r\n"));
+    let refused = raw::send(host.address(), &[&wrong], Duration::from_secs(3)).await;
+
+    assert!(welcome.starts_with("HTTP/1.1 100 ") && welcome.contains("HTTP/1.1 201 "), "{welcome}");
+    assert!(refused.0.contains("HTTP/1.1 403 "), "{}", refused.0);
+}

@@ -1,6 +1,6 @@
 //! The one way in for bytes.
 //!
-//! An [`Ingest`] is begun before the first byte, fed, and finished. The order is what keeps the promises:
+//! An [`Ingest`] is begun before the first byte, fed, and finished or abandoned. The order is what keeps the promises:
 //!
 //! 1. claim the idempotency key and announce the upload (a crash from here on leaves a row that names what it left);
 //! 2. stage the bytes, hashed and counted on their way, against the limit;
@@ -77,12 +77,24 @@ pub struct Ingest {
 #[derive(Debug)]
 enum Work {
     Store(Box<Upload>),
-    /// The key was settled before: the bytes are only hashed, to be compared.
+    /// Another request has the key: the bytes are only hashed, to be compared with what it made of its own.
     Compare {
-        asset: AssetId,
-        fingerprint: Digest,
+        claim: Claim,
         hash: Box<Hash>,
     },
+}
+
+impl Work {
+    /// Claims the key; whoever gets it announces the upload.
+    async fn begin(app: Arc<App>, tenant: TenantId, claim: Option<Claim>) -> Result<Self, AssetError> {
+        if let Some(claim) = &claim
+            && app.index.claim(&tenant, claim.clone(), app.now()).await? != Claimed::Yours
+        {
+            let hash = Box::new(Hash(digest::Context::new(&digest::SHA256)));
+            return Ok(Self::Compare { claim: claim.clone(), hash });
+        }
+        Ok(Self::Store(Box::new(Upload::begin(app, tenant, claim).await?)))
+    }
 }
 
 struct Hash(digest::Context);
@@ -93,9 +105,17 @@ impl std::fmt::Debug for Hash {
     }
 }
 
-/// Bytes on their way into the store.
+/// Bytes on their way into the store. Dropped while they are, everything is taken back.
 #[derive(Debug)]
 struct Upload {
+    app: Arc<App>,
+    tenant: TenantId,
+    begun: Option<Begun>,
+}
+
+/// What there is to take back.
+#[derive(Debug)]
+struct Begun {
     blob: BlobKey,
     staging: Staging,
     claim: Option<Claim>,
@@ -123,20 +143,10 @@ impl Ingest {
         check_space(app, start.announced.unwrap_or(0))?;
         let tenant = start.principal.tenant.clone();
         let slot = app.upload_slots(&tenant).try_acquire_owned().map_err(|_| AssetError::Busy)?;
-        let now = app.now();
-        let claim = start.idempotency_key.as_ref().map(|key| new_claim(&start, key, now));
-        let claimed = match &claim {
-            None => Claimed::Yours,
-            Some(claim) => app.index.claim(&tenant, claim.clone(), now).await?,
-        };
-        let work = match claimed {
-            Claimed::InFlight => return Err(AssetError::IdempotencyInFlight),
-            Claimed::Settled { asset, fingerprint } => {
-                let hash = Box::new(Hash(digest::Context::new(&digest::SHA256)));
-                Work::Compare { asset, fingerprint, hash }
-            }
-            Claimed::Yours => Work::Store(Box::new(Upload::begin(app, &tenant, claim).await?)),
-        };
+        let claim = start.idempotency_key.as_ref().map(|key| new_claim(&start, key, app.now()));
+        // In a task of its own: a caller that goes away meanwhile must not leave a claim that nobody gives up.
+        let work = tokio::spawn(Work::begin(app.clone(), tenant, claim)).await;
+        let work = work.map_err(|error| AssetError::Internal(format!("beginning stopped: {error}")))??;
         Ok(Self { app: app.clone(), start, limit, received: 0, work: Some(work), _slot: slot })
     }
 
@@ -147,7 +157,7 @@ impl Ingest {
             return Err(AssetError::TooLarge { limit: self.limit });
         }
         match self.work.as_mut().expect("finish takes self") {
-            Work::Store(upload) => Ok(upload.staging.write(chunk).await?),
+            Work::Store(upload) => Ok(upload.begun().staging.write(chunk).await?),
             Work::Compare { hash, .. } => {
                 hash.0.update(&chunk);
                 Ok(())
@@ -158,73 +168,92 @@ impl Ingest {
     /// Ends the bytes, and makes the asset.
     pub async fn finish(mut self, members: Members) -> Result<Ingested, AssetError> {
         if self.received == 0 {
+            self.abandon().await;
             return Err(AssetError::Empty);
         }
         match self.work.take().expect("finish takes self") {
-            Work::Compare { asset, fingerprint, hash } => {
+            Work::Compare { claim, hash } => {
                 let hash = hash.0.finish();
                 let sha256 = Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes"));
-                self.replay(asset, fingerprint, sha256, &members).await
+                self.replay(claim, sha256, &members).await
             }
-            Work::Store(upload) => {
+            Work::Store(mut upload) => {
                 let publication = Publication { app: self.app.clone(), start: self.start.clone(), members };
-                let task = tokio::spawn(async move { publication.run(*upload).await });
+                let begun = upload.begun.take().expect("only here and by its end it is taken");
+                let task = tokio::spawn(async move { publication.run(begun).await });
                 task.await.map_err(|error| AssetError::Internal(format!("publishing stopped: {error}")))?
             }
         }
     }
 
-    async fn replay(
-        &self,
-        asset: AssetId,
-        fingerprint: Digest,
-        sha256: Digest,
-        members: &Members,
-    ) -> Result<Ingested, AssetError> {
+    /// Takes everything back, and returns when it is done: from then on the idempotency key is free.
+    pub async fn abandon(mut self) {
+        if let Some(Work::Store(mut upload)) = self.work.take()
+            && let Some(task) = upload.take_back()
+        {
+            let _ = task.await;
+        }
+    }
+
+    /// Answers with what the request made that had the key first, if it has finished by now and was the same.
+    async fn replay(&self, claim: Claim, sha256: Digest, members: &Members) -> Result<Ingested, AssetError> {
+        let tenant = &self.start.principal.tenant;
+        // What is wrong with a request is told before what is in its way.
+        if members.sha256.is_some_and(|digest| digest != sha256) {
+            return Err(AssetError::DigestMismatch { what: "sha256" });
+        }
+        let (asset, fingerprint) = match self.app.index.claim(tenant, claim.clone(), self.app.now()).await? {
+            Claimed::Settled { asset, fingerprint } => (asset, fingerprint),
+            Claimed::InFlight => return Err(AssetError::IdempotencyInFlight),
+            // The other one failed meanwhile, and these bytes were not kept: the next attempt starts afresh.
+            Claimed::Yours => {
+                release(&self.app, tenant, Some(&claim)).await;
+                return Err(AssetError::IdempotencyInFlight);
+            }
+        };
         if members.fingerprint(sha256) != fingerprint {
             return Err(AssetError::IdempotencyMismatch);
         }
-        let tenant = &self.start.principal.tenant;
         let view = self.app.index.view(tenant, asset, &self.app.terms(tenant)).await?;
         let view = view.ok_or(AssetError::NotFound)?;
         Ok(Ingested { view, replayed: true, inline_allowed: members.inline_allowed })
     }
 }
 
-impl Drop for Ingest {
-    fn drop(&mut self) {
-        let Some(Work::Store(upload)) = self.work.take() else {
-            return;
-        };
-        let (app, tenant) = (self.app.clone(), self.start.principal.tenant.clone());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { upload.take_back(&app, &tenant).await });
+impl Upload {
+    async fn begin(app: Arc<App>, tenant: TenantId, claim: Option<Claim>) -> Result<Self, AssetError> {
+        let blob = BlobKey::generate();
+        let intent = UploadIntent { blob, alive_at: app.now() };
+        if let Err(error) = app.index.begin_upload(&tenant, intent).await {
+            release(&app, &tenant, claim.as_ref()).await;
+            return Err(error.into());
         }
+        let staging = app.blobs.stage(&tenant, blob);
+        let heartbeat = heartbeat(app.clone(), tenant.clone(), blob, claim.clone());
+        Ok(Self { app, tenant, begun: Some(Begun { blob, staging, claim, heartbeat }) })
+    }
+
+    fn begun(&mut self) -> &mut Begun {
+        self.begun.as_mut().expect("only its end and `finish` take it")
+    }
+
+    /// Removes what was staged, withdraws the announcement, gives up the claim: in a task of its own, which nobody cuts in two.
+    fn take_back(&mut self) -> Option<JoinHandle<()>> {
+        let Begun { blob, staging, claim, heartbeat } = self.begun.take()?;
+        heartbeat.abort();
+        let (app, tenant) = (self.app.clone(), self.tenant.clone());
+        let task = async move {
+            let aborted = staging.abort().await;
+            discard(&app, &tenant, blob, aborted).await;
+            release(&app, &tenant, claim.as_ref()).await;
+        };
+        Some(tokio::runtime::Handle::try_current().ok()?.spawn(task))
     }
 }
 
-impl Upload {
-    async fn begin(app: &Arc<App>, tenant: &TenantId, claim: Option<Claim>) -> Result<Self, AssetError> {
-        let blob = BlobKey::generate();
-        let intent = UploadIntent { blob, alive_at: app.now() };
-        if let Err(error) = app.index.begin_upload(tenant, intent).await {
-            release(app, tenant, claim.as_ref()).await;
-            return Err(error.into());
-        }
-        Ok(Self {
-            blob,
-            staging: app.blobs.stage(tenant, blob),
-            heartbeat: heartbeat(app.clone(), tenant.clone(), blob, claim.clone()),
-            claim,
-        })
-    }
-
-    /// Removes what was staged, withdraws the announcement, gives up the claim.
-    async fn take_back(self, app: &App, tenant: &TenantId) {
-        self.heartbeat.abort();
-        let aborted = self.staging.abort().await;
-        discard(app, tenant, self.blob, aborted).await;
-        release(app, tenant, self.claim.as_ref()).await;
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let _ = self.take_back();
     }
 }
 
@@ -236,8 +265,8 @@ struct Publication {
 }
 
 impl Publication {
-    async fn run(self, upload: Upload) -> Result<Ingested, AssetError> {
-        let Upload { blob, staging, claim, heartbeat } = upload;
+    async fn run(self, begun: Begun) -> Result<Ingested, AssetError> {
+        let Begun { blob, staging, claim, heartbeat } = begun;
         let tenant = &self.start.principal.tenant;
         let prepared = self.prepare(blob, staging).await;
         let record = match prepared {

@@ -8,11 +8,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::body::{answer, json};
-use super::conditional::EntityTag;
+use super::conditional::{self, Conditions, EntityTag, Outcome, Validators};
 use super::extract::{self, AssetsRead, AssetsWrite, Caller, asset_id, parts, run_id};
 use super::paging::{cursor, limit, read_cursor};
 use crate::access::Principal;
-use crate::assets::{library, members};
+use crate::assets::{AssetError, library, members};
 use crate::error::ApiError;
 use crate::projection::asset::AssetJson;
 
@@ -84,7 +84,7 @@ pub async fn amend(
         name: change.name.map(|name| cleaned_name(name.as_deref())).transpose()?,
         alt: change.alt.map(|alt| alt.map(members::alt).transpose()).transpose()?,
         title: change.title.map(|title| title.map(members::title).transpose()).transpose()?,
-        expected: expected_revision(&request)?,
+        expected: expected_revision(&request, &caller.principal, asset).await?,
     };
     Ok(tagged(&library::amend(&app, &caller.principal, asset, change).await?))
 }
@@ -138,23 +138,24 @@ fn tagged(view: &mediakeep_storage::AssetView) -> HttpResponse {
     response
 }
 
-/// The revision that `If-Match` names. A tag that is none of ours names a revision that no row has.
-fn expected_revision(request: &HttpRequest) -> Result<Option<u64>, ApiError> {
-    let mut lines = request.headers().get_all(header::IF_MATCH);
-    let (line, None) = (lines.next(), lines.next()) else {
-        return Err(ApiError::validation("If-Match: one tag"));
-    };
-    let Some(line) = line else {
-        return Ok(None);
-    };
-    if line.as_bytes() == b"*" {
+/// The revision that a change is for, if `If-Match` names the one that there is; the change itself looks again.
+async fn expected_revision(request: &HttpRequest, caller: &Principal, asset: AssetId) -> Result<Option<u64>, ApiError> {
+    let if_match: Vec<_> = request.headers().get_all(header::IF_MATCH).map(header::HeaderValue::as_bytes).collect();
+    if if_match.is_empty() || if_match == [b"*"] {
         return Ok(None);
     }
-    if EntityTag::parse(line.as_bytes()).is_none() {
-        return Err(ApiError::validation("If-Match: one tag"));
+    let record = library::show(&parts(request), &caller.tenant, asset).await?.record;
+    if !record.is_live() {
+        // That it is over is worth more than which revision it had.
+        return Ok(None);
     }
-    let revision = line.to_str().ok().map(|tag| tag.trim_matches('"')).and_then(|tag| tag.parse().ok());
-    Ok(Some(revision.unwrap_or(0)))
+    let conditions = Conditions { if_match, ..Conditions::default() };
+    let etag = EntityTag::strong(&record.revision.to_string()).expect("digits are visible ASCII");
+    let resource = Validators { etag, last_modified: None };
+    match conditional::evaluate(&conditions, &resource, conditional::Method::Change) {
+        Outcome::Proceed => Ok(Some(record.revision)),
+        Outcome::NotModified | Outcome::PreconditionFailed => Err(AssetError::Stale.into()),
+    }
 }
 
 fn cleaned_name(name: Option<&str>) -> Result<Option<String>, ApiError> {

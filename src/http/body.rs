@@ -1,12 +1,16 @@
 //! JSON bodies: bounded in bytes and depth, read once, every refusal with its place and without its content.
 
+use std::fmt;
+
+use actix_web::http::StatusCode;
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use bytes::BytesMut;
 use futures_util::StreamExt;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::error::Category;
+use serde_json::{Map, Value};
 
 use super::extract::printable;
 use crate::access::Principal;
@@ -26,30 +30,79 @@ pub async fn json<T: DeserializeOwned>(
 ) -> Result<T, ApiError> {
     if !is_json(request) {
         return Err(ApiError::new(
-            actix_web::http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported_media_type",
             "the body has to be application/json",
         ));
     }
+    uncoded(request)?;
     let bytes = collect(payload, MAX_JSON).await?;
     check_depth(&bytes)?;
-    let mut value: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        ApiError::validation(format!("the body is not JSON: line {}, column {}", error.line(), error.column()))
+    let Object { mut members, twice } = serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
+        Category::Data => ApiError::validation("the body is not a JSON object"),
+        _ => ApiError::validation(format!("the body is not JSON: line {}, column {}", error.line(), error.column())),
     })?;
-    let Value::Object(members) = &mut value else {
-        return Err(ApiError::validation("the body is not a JSON object"));
-    };
     for name in ["tenant", "tenantId"] {
-        if members.remove(name).is_some_and(|named| named.as_str() != Some(caller.tenant.as_str())) {
+        let named = members.remove(name).filter(|named| !named.is_null());
+        if named.is_some_and(|named| named.as_str() != Some(caller.tenant.as_str())) {
             return Err(ApiError::other_tenant());
         }
     }
-    serde_path_to_error::deserialize(value).map_err(|error| refusal(&error))
+    if let Some(name) = twice {
+        return Err(ApiError::validation(format!("member {} appears twice", printable(&name))));
+    }
+    serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| refusal(&error))
+}
+
+/// Refuses a body in a content coding: none is undone here, and nobody means a compressed stream when saying `image/png`.
+pub fn uncoded(request: &HttpRequest) -> Result<(), ApiError> {
+    let mut codings = request.headers().get_all(header::CONTENT_ENCODING);
+    if codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
+    }
+    let refused = ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        "the body has to come without a Content-Encoding",
+    );
+    Err(refused.header("accept-encoding", "identity".to_owned()))
 }
 
 /// An answer in JSON that nobody keeps.
-pub fn answer(status: actix_web::http::StatusCode, body: &impl Serialize) -> HttpResponse {
+pub fn answer(status: StatusCode, body: &impl Serialize) -> HttpResponse {
     HttpResponse::build(status).insert_header((header::CACHE_CONTROL, "no-store")).json(body)
+}
+
+/// An object's members, and the name of one that stands there twice.
+struct Object {
+    members: Map<String, Value>,
+    twice: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor)
+    }
+}
+
+struct ObjectVisitor;
+
+impl<'de> Visitor<'de> for ObjectVisitor {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Object, A::Error> {
+        let mut object = Object { members: Map::new(), twice: None };
+        while let Some((name, value)) = access.next_entry::<String, Value>()? {
+            if object.members.insert(name.clone(), value).is_some() {
+                object.twice = Some(name);
+            }
+        }
+        Ok(object)
+    }
 }
 
 fn is_json(request: &HttpRequest) -> bool {

@@ -17,10 +17,12 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::body::uncoded;
 use super::extract::{self, AssetsWrite, Caller};
 use crate::access::Principal;
 use crate::app::App;
 use crate::assets::ingest::{Ingest, Ingested, Start};
+use crate::assets::members::{Members, RawMembers};
 use crate::assets::{fetch, urls};
 use crate::error::ApiError;
 use crate::projection::asset::AssetJson;
@@ -102,6 +104,7 @@ async fn take(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let app = extract::parts(request);
+    uncoded(request)?;
     let incoming = Incoming {
         start: Start { principal, run, idempotency_key: idempotency_key(request.headers())?, announced: None },
         content_type: content_type(request.headers())?,
@@ -119,12 +122,26 @@ async fn take(
 }
 
 impl Incoming<'_> {
-    async fn begin(&self) -> Result<Ingest, ApiError> {
-        Ok(Ingest::begin(&self.app, self.start.clone()).await?)
+    /// Begins, lets `read` bring the bytes and the members, and makes the asset of them.
+    ///
+    /// When that fails, everything is taken back before the caller hears of it, so that a retry with the same idempotency key
+    /// does not meet the claim of the request that it repeats.
+    async fn store(
+        &self,
+        read: impl AsyncFnOnce(&mut Ingest) -> Result<Members, ApiError>,
+    ) -> Result<Ingested, ApiError> {
+        let mut ingest = Ingest::begin(&self.app, self.start.clone()).await?;
+        match read(&mut ingest).await {
+            Ok(members) => Ok(ingest.finish(members).await?),
+            Err(refusal) => {
+                ingest.abandon().await;
+                Err(refusal)
+            }
+        }
     }
 
     /// Looks at the members, for the moment in which they are all there.
-    fn check(&self, raw: crate::assets::members::RawMembers) -> Result<crate::assets::members::Members, ApiError> {
+    fn check(&self, raw: RawMembers) -> Result<Members, ApiError> {
         let now = self.app.now();
         Ok(raw.check(now, crate::retention::runs::longest(&self.app, now))?)
     }

@@ -14,10 +14,10 @@ pub struct Declared(String);
 impl Declared {
     /// `None` for what declares nothing: an empty string or `application/octet-stream`.
     pub fn parse(raw: &str) -> Result<Option<Self>, BadType> {
-        if raw.len() > MAX_BYTES {
+        let essence = raw.split(';').next().unwrap_or_default().trim_matches([' ', '\t', '\r', '\n']);
+        if essence.len() > MAX_BYTES {
             return Err(BadType::TooLong);
         }
-        let essence = raw.split(';').next().unwrap_or_default().trim_matches([' ', '\t', '\r', '\n']);
         if essence.is_empty() {
             return Ok(None);
         }
@@ -84,7 +84,7 @@ impl fmt::Display for Declared {
 /// Why a string is not a media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadType {
-    /// Longer than any registered name, parameters included.
+    /// Longer than any registered name.
     #[error("a media type is at most {MAX_BYTES} bytes")]
     TooLong,
     /// Not of the form `type/subtype`.

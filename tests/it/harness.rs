@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub mod bytes;
+pub mod form;
 pub mod raw;
 
 /// The instant at which every test begins.
@@ -69,9 +70,10 @@ impl Host {
     /// The same with changed settings.
     pub async fn restart_with(self, change: impl FnOnce(&mut Settings)) -> Self {
         let Self { running, clock, mut settings, folder, .. } = self;
+        // URLs that were given out before have to hold: the port stays.
+        settings.server.listen = running.address.to_string();
         running.stop().await;
         change(&mut settings);
-        // URLs that were given out before have to hold: the port stays.
         Self::serve(settings, clock, folder).await
     }
 
@@ -125,6 +127,31 @@ impl Host {
         use futures_util::TryStreamExt;
         let blobs: Vec<_> = self.app().blobs.blobs().try_collect().await.expect("a list");
         blobs.len()
+    }
+
+    /// Waits until an upload has been announced.
+    pub async fn upload_begins(&self) {
+        while self.app().index.blobs(None, 1).await.expect("an index").is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Whether no asset, blob, staged file or announced upload is there: what has to be true when an ingest was refused.
+    pub async fn is_bare(&self) -> bool {
+        let rows = self.app().index.blobs(None, 10).await.expect("an index");
+        let assets = self.app().index.assets(None, 10).await.expect("an index");
+        rows.is_empty() && assets.is_empty() && self.staged_files() == 0 && self.stored_blobs().await == 0
+    }
+
+    /// The same, once what a client that went away has left behind is cleaned up.
+    pub async fn becomes_bare(&self) -> bool {
+        for _ in 0..100 {
+            if self.is_bare().await {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        false
     }
 
     /// Somebody of a tenant with every scope.
@@ -203,6 +230,27 @@ impl Caller<'_> {
 
     pub async fn patch(&self, path: &str, body: &Value) -> Response {
         self.request(Method::PATCH, path).json(body).send().await.expect("an answer")
+    }
+
+    /// A request that ingests into the run `run-1`, without its body.
+    pub fn ingest(&self) -> RequestBuilder {
+        self.request(Method::POST, "/v1/runs/run-1/assets")
+    }
+
+    /// Sends an inline body into the run `run-1`.
+    pub async fn inline(&self, body: &Value) -> Response {
+        self.ingest().json(body).send().await.expect("an answer")
+    }
+
+    /// Sends a form into the run `run-1`.
+    pub async fn form(&self, form: form::Form) -> Response {
+        self.ingest().header("content-type", form::TYPE).body(form.end()).send().await.expect("an answer")
+    }
+
+    /// Sends bytes of that type into the run `run-1`, with a query.
+    pub async fn raw(&self, query: &str, mime_type: &str, bytes: impl Into<reqwest::Body>) -> Response {
+        let request = self.request(Method::POST, &format!("/v1/runs/run-1/assets{query}"));
+        request.header("content-type", mime_type).body(bytes).send().await.expect("an answer")
     }
 
     /// Sends bytes into a run as they are.

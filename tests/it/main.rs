@@ -3,4 +3,5 @@
 mod harness;
 
 mod arrows;
+mod ingest;
 mod smoke;

@@ -124,9 +124,11 @@ impl InlineReader {
     fn take(&mut self, event: Event<'_>, sink: &mut BytesMut) -> Result<(), InlineError> {
         match event {
             Event::Nothing | Event::Null => Ok(()),
-            Event::Scalar | Event::Opens => match self.target.name() {
-                Some(member) => Err(InlineError::NotText { member }),
-                None => Ok(()),
+            Event::Scalar | Event::Opens => match self.target {
+                // Whatever it is, it is not the caller's own.
+                Target::Known(_, Kind::Tenant) => Err(InlineError::ForeignTenant),
+                Target::Known(member, _) => Err(InlineError::NotText { member }),
+                Target::Skipped => Ok(()),
             },
             Event::Name(piece) => self.take_name(piece),
             Event::TextBegins => self.begin_text(),
@@ -249,15 +251,6 @@ impl Payload {
 enum Target {
     Known(&'static str, Kind),
     Skipped,
-}
-
-impl Target {
-    fn name(self) -> Option<&'static str> {
-        match self {
-            Self::Known(name, _) => Some(name),
-            Self::Skipped => None,
-        }
-    }
 }
 
 /// Enough of an unknown name to show 64 characters of it.

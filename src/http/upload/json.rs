@@ -5,7 +5,8 @@ use bytes::BytesMut;
 use super::Incoming;
 use super::inline::{InlineError, InlineReader, Limits, Payload};
 use super::stream::Body;
-use crate::assets::ingest::Ingested;
+use crate::assets::ingest::{Ingest, Ingested};
+use crate::assets::members::Members;
 use crate::error::ApiError;
 
 /// Strings other than the payload, and all that is not the payload together.
@@ -17,7 +18,10 @@ pub(super) async fn take(incoming: Incoming<'_>, mut body: Body) -> Result<Inges
     if incoming.length().is_some_and(|length| length > most) {
         return Err(ApiError::too_large(most));
     }
-    let mut ingest = incoming.begin().await?;
+    incoming.store(async |ingest| read(&incoming, &mut body, most, ingest).await).await
+}
+
+async fn read(incoming: &Incoming<'_>, body: &mut Body, most: u64, ingest: &mut Ingest) -> Result<Members, ApiError> {
     let mut reader = InlineReader::new(incoming.start.principal.tenant.as_str(), LIMITS);
     let (mut read, mut sink) = (0u64, BytesMut::new());
     while let Some(chunk) = body.next().await? {
@@ -42,8 +46,7 @@ pub(super) async fn take(incoming: Incoming<'_>, mut body: Body) -> Result<Inges
     if raw.mime_type.is_none() {
         raw.mime_type = inline.data_url_type;
     }
-    let members = incoming.check(raw)?;
-    Ok(ingest.finish(members).await?)
+    incoming.check(raw)
 }
 
 /// An inline body says everything itself: a member in the query would be overlooked.

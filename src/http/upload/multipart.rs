@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use super::Incoming;
 use super::stream::Body;
 use crate::assets::ingest::{Ingest, Ingested};
-use crate::assets::members::RawMembers;
+use crate::assets::members::{Members, RawMembers};
 use crate::error::ApiError;
 use crate::http::body::cut_off;
 use crate::http::extract::{self, printable};
@@ -27,8 +27,11 @@ const MAX_EPILOGUE: usize = 64 << 10;
 
 pub(super) async fn take(incoming: Incoming<'_>, body: Body) -> Result<Ingested, ApiError> {
     extract::query(incoming.request, &[])?;
-    let mut ingest = incoming.begin().await?;
-    let mut raw = RawMembers::default();
+    incoming.store(async |ingest| read(&incoming, body, ingest).await).await
+}
+
+async fn read(incoming: &Incoming<'_>, body: Body, ingest: &mut Ingest) -> Result<Members, ApiError> {
+    let (mut raw, mut of_file) = (RawMembers::default(), RawMembers::default());
     let (mut file_seen, mut parts, mut unknown) = (false, 0, None);
     let body = Rc::new(Mutex::new(body));
     // The parser knows errors of its own kind only: ours is kept beside it.
@@ -45,7 +48,7 @@ pub(super) async fn take(incoming: Incoming<'_>, body: Body) -> Result<Ingested,
             "file" if file_seen => return Err(ApiError::validation("file: given twice")),
             "file" => {
                 file_seen = true;
-                take_file(field, &mut ingest, &mut raw, &refusal).await?;
+                take_file(field, ingest, &mut of_file, &refusal).await?;
             }
             "tenant" | "tenantId" => {
                 if text(field, &name, &refusal).await? != incoming.start.principal.tenant.as_str() {
@@ -60,7 +63,7 @@ pub(super) async fn take(incoming: Incoming<'_>, body: Body) -> Result<Ingested,
                 }
                 Some(slot) => {
                     let value = text(field, &name, &refusal).await?;
-                    if slot.replace(value).is_some() && name != "mimeType" && name != "name" {
+                    if slot.replace(value).is_some() {
                         return Err(ApiError::validation(format!("{name}: given twice")));
                     }
                 }
@@ -75,24 +78,20 @@ pub(super) async fn take(incoming: Incoming<'_>, body: Body) -> Result<Ingested,
     }
     drop(form);
     read_epilogue(&body).await?;
-    let members = incoming.check(raw)?;
-    Ok(ingest.finish(members).await?)
+    raw.mime_type = raw.mime_type.or(of_file.mime_type);
+    raw.name = raw.name.or(of_file.name);
+    incoming.check(raw)
 }
 
-/// Takes the bytes; the part's own type and file name count where no member says otherwise.
+/// Takes the bytes, and the type and file name that the part itself has: they count where no member says otherwise.
 async fn take_file(
     mut field: Field,
     ingest: &mut Ingest,
-    raw: &mut RawMembers,
+    of_file: &mut RawMembers,
     refusal: &Refusal,
 ) -> Result<(), ApiError> {
-    if let Some(mime) = field.content_type() {
-        raw.mime_type.get_or_insert_with(|| mime.essence_str().to_owned());
-    }
-    let file_name = field.content_disposition().and_then(|disposition| disposition.get_filename().map(str::to_owned));
-    if let Some(file_name) = file_name {
-        raw.name.get_or_insert(file_name);
-    }
+    of_file.mime_type = field.content_type().map(|mime| mime.essence_str().to_owned());
+    of_file.name = field.content_disposition().and_then(|disposition| disposition.get_filename().map(str::to_owned));
     while let Some(chunk) = field.next().await {
         let chunk = chunk.map_err(|error| refused(refusal, &error))?;
         ingest.write(chunk).await?;
@@ -139,7 +138,8 @@ fn stream_of(
             }
         }
     });
-    (stream, refusal)
+    // The parser asks on behind the end.
+    (stream.fuse(), refusal)
 }
 
 fn refused(refusal: &Refusal, error: &MultipartError) -> ApiError {

@@ -2,7 +2,7 @@
 
 use super::Incoming;
 use super::stream::Body;
-use crate::assets::ingest::Ingested;
+use crate::assets::ingest::{Ingest, Ingested};
 use crate::assets::members::RawMembers;
 use crate::error::ApiError;
 use crate::http::extract;
@@ -32,9 +32,11 @@ pub(super) async fn take(mut incoming: Incoming<'_>, mut body: Body) -> Result<I
     // The members are all there: what is wrong with them is said before a byte is taken.
     let members = incoming.check(raw)?;
     incoming.start.announced = incoming.length();
-    let mut ingest = incoming.begin().await?;
-    while let Some(chunk) = body.next().await? {
-        ingest.write(chunk).await?;
-    }
-    Ok(ingest.finish(members).await?)
+    let read = async |ingest: &mut Ingest| {
+        while let Some(chunk) = body.next().await? {
+            ingest.write(chunk).await?;
+        }
+        Ok(members)
+    };
+    incoming.store(read).await
 }

@@ -1,5 +1,7 @@
 //! Stories told through the front door: a real server on a free port, real callers, a clock to turn.
 
+#![expect(unreachable_pub, reason = "a test binary has no outside to be reached from")]
+
 mod harness;
 
 mod arrows;

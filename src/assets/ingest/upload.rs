@@ -1,0 +1,154 @@
+//! The first half of an ingest: the claim on its key, and bytes on their way into the store, which anybody may still stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use mediakeep_storage::blob::Staging;
+use mediakeep_storage::index::Claimed;
+use mediakeep_storage::record::{Claim, UploadIntent};
+use mediakeep_storage::retention::after;
+use mediakeep_storage::{BlobKey, RunId, StorageError, TenantId, Timestamp};
+use ring::digest;
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use super::Start;
+use crate::app::App;
+use crate::assets::AssetError;
+
+/// An unfinished claim lapses after this time, unless it is renewed.
+const CLAIM: Duration = Duration::from_secs(60);
+
+/// So often an upload says that it is alive: three times within a claim's life.
+const HEARTBEAT: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub(super) enum Work {
+    Store(Box<Upload>),
+    /// Another request has the key: the bytes are only hashed, to be compared with what it made of its own.
+    Compare {
+        claim: Claim,
+        hash: Box<Hash>,
+    },
+}
+
+impl Work {
+    /// Claims the key; whoever gets it announces the upload.
+    pub(super) async fn begin(app: Arc<App>, tenant: TenantId, claim: Option<Claim>) -> Result<Self, AssetError> {
+        if let Some(claim) = &claim
+            && app.index.claim(&tenant, claim.clone(), app.now()).await? != Claimed::Yours
+        {
+            let hash = Box::new(Hash(digest::Context::new(&digest::SHA256)));
+            return Ok(Self::Compare { claim: claim.clone(), hash });
+        }
+        Ok(Self::Store(Box::new(Upload::begin(app, tenant, claim).await?)))
+    }
+}
+
+pub(super) struct Hash(pub(super) digest::Context);
+
+impl std::fmt::Debug for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hash")
+    }
+}
+
+/// Bytes on their way into the store. Dropped while they are, everything is taken back.
+#[derive(Debug)]
+pub(super) struct Upload {
+    app: Arc<App>,
+    tenant: TenantId,
+    pub(super) begun: Option<Begun>,
+}
+
+/// What there is to take back.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) blob: BlobKey,
+    pub(super) staging: Staging,
+    pub(super) claim: Option<Claim>,
+    pub(super) heartbeat: JoinHandle<()>,
+}
+
+impl Upload {
+    async fn begin(app: Arc<App>, tenant: TenantId, claim: Option<Claim>) -> Result<Self, AssetError> {
+        let blob = BlobKey::generate();
+        let intent = UploadIntent { blob, alive_at: app.now() };
+        if let Err(error) = app.index.begin_upload(&tenant, intent).await {
+            release(&app, &tenant, claim.as_ref()).await;
+            return Err(error.into());
+        }
+        let staging = app.blobs.stage(&tenant, blob);
+        let heartbeat = heartbeat(app.clone(), tenant.clone(), blob, claim.clone());
+        Ok(Self { app, tenant, begun: Some(Begun { blob, staging, claim, heartbeat }) })
+    }
+
+    pub(super) fn begun(&mut self) -> &mut Begun {
+        self.begun.as_mut().expect("only its end and `finish` take it")
+    }
+
+    /// Removes what was staged, withdraws the announcement, gives up the claim: in a task of its own, which nobody cuts in two.
+    pub(super) fn take_back(&mut self) -> Option<JoinHandle<()>> {
+        let Begun { blob, staging, claim, heartbeat } = self.begun.take()?;
+        heartbeat.abort();
+        let (app, tenant) = (self.app.clone(), self.tenant.clone());
+        let task = async move {
+            let aborted = staging.abort().await;
+            discard(&app, &tenant, blob, aborted).await;
+            release(&app, &tenant, claim.as_ref()).await;
+        };
+        Some(tokio::runtime::Handle::try_current().ok()?.spawn(task))
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let _ = self.take_back();
+    }
+}
+
+/// A claim on the request's key.
+pub(super) fn new_claim(start: &Start, key: &str, now: Timestamp) -> Claim {
+    let run = start.run.as_ref().map_or("", RunId::as_str);
+    Claim {
+        // Neither a run nor a key can hold a slash.
+        name: format!("ingest/{run}/{key}"),
+        holder: BlobKey::generate().to_bytes(),
+        lapses_at: after(now, SignedDuration::try_from(CLAIM).unwrap_or(SignedDuration::MAX)),
+    }
+}
+
+fn heartbeat(app: Arc<App>, tenant: TenantId, blob: BlobKey, claim: Option<Claim>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(HEARTBEAT).await;
+            let now = app.now();
+            let _ = app.index.begin_upload(&tenant, UploadIntent { blob, alive_at: now }).await;
+            if let Some(claim) = &claim {
+                let lapses_at = after(now, SignedDuration::try_from(CLAIM).unwrap_or(SignedDuration::MAX));
+                let _ = app.index.renew_claim(&tenant, &Claim { lapses_at, ..claim.clone() }).await;
+            }
+        }
+    })
+}
+
+/// Withdraws the upload once its bytes are gone; while they may be there, the announcement stays for the sweep.
+pub(super) async fn discard(app: &App, tenant: &TenantId, blob: BlobKey, removed: Result<(), StorageError>) {
+    let done = match removed {
+        Ok(()) => app.index.end_upload(tenant, blob).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = done {
+        warn!(blob.key = %blob, error = %error, "an upload was not cleaned up; the sweep will do it");
+    }
+}
+
+/// Gives the claim up, if there is one.
+pub(super) async fn release(app: &App, tenant: &TenantId, claim: Option<&Claim>) {
+    if let Some(claim) = claim
+        && let Err(error) = app.index.release_claim(tenant, claim).await
+    {
+        warn!(error = %error, "an idempotency claim was not released; it lapses by itself");
+    }
+}

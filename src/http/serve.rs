@@ -6,8 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use actix_web::body::{BodySize, MessageBody, SizedStream};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
+use actix_web::middleware::Next;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -42,16 +44,14 @@ pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> 
     let app = extract::parts(&request);
     let caller = extract::authenticated(&request).ok();
     let token = request.match_info().query("capability");
-    let opened = fetch::open_capability(&app, token, caller.as_ref()).await.map_err(|error| shared(error.into()))?;
+    let opened = fetch::open_capability(&app, token, caller.as_ref()).await?;
     let (cache_control, wish) = match &opened.claims.class {
         Class::Durable => (durable_caching(&app, &opened.row), None),
         Class::Delivery { disposition, .. } => {
             (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
         }
     };
-    let mut response = HttpResponse::Ok();
-    cross_origin(&mut response);
-    respond(&app, &request, &opened.row, response, cache_control, wish).await
+    respond(&app, &request, &opened.row, cache_control, wish).await
 }
 
 /// The bytes of an asset, for a credential of its tenant.
@@ -67,30 +67,58 @@ pub async fn bound(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<H
     let app = extract::parts(&request);
     let asset = extract::asset_id(&request)?;
     let row = fetch::open_bound(&app, &caller.principal.tenant, asset).await?;
-    respond(&app, &request, &row, HttpResponse::Ok(), HeaderValue::from_static("no-store"), None).await
+    respond(&app, &request, &row, HeaderValue::from_static("no-store"), None).await
 }
 
 /// What a browser asks before it asks: answered without a look at the token.
+#[utoipa::path(
+    options,
+    operation_id = "preflight",
+    path = "/a/{capability}",
+    tag = "delivery",
+    params(("capability" = String, Path)),
+    responses(
+        (status = 204, description = "What a page of any origin may send", headers(("Access-Control-Allow-Methods" = String), ("Access-Control-Allow-Headers" = String), ("Access-Control-Max-Age" = String))),
+    ),
+    security(())
+)]
 pub async fn preflight() -> HttpResponse {
-    let mut response = HttpResponse::NoContent();
-    cross_origin(&mut response);
-    response
+    HttpResponse::NoContent()
         .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"))
         .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, "Range, If-Range, If-None-Match, If-Modified-Since"))
         .insert_header((header::ACCESS_CONTROL_MAX_AGE, "86400"))
         .finish()
 }
 
+/// Lets a page of any origin read whatever the capability route answers, refusals too: the token is all there is to know.
+pub async fn for_every_page(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let mut response = next.call(request).await?;
+    for (name, value) in [
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+        (
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            "Accept-Ranges, Content-Range, Content-Length, Content-Disposition, ETag, Repr-Digest",
+        ),
+        (CROSS_ORIGIN_RESOURCE_POLICY, "cross-origin"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
+}
+
 async fn respond(
     app: &App,
     request: &HttpRequest,
     row: &CachedRow,
-    mut response: HttpResponseBuilder,
     cache_control: HeaderValue,
     wish: Option<Disposition>,
 ) -> Result<HttpResponse, ApiError> {
     let (record, delivery) = (&row.view.record, &row.delivery);
     let validators = validators(row)?;
+    let mut response = HttpResponse::Ok();
     response
         .insert_header((header::ETAG, text(&delivery.etag)))
         .insert_header((header::LAST_MODIFIED, text(&delivery.last_modified)))
@@ -217,26 +245,6 @@ fn durable_caching(app: &App, row: &CachedRow) -> HeaderValue {
     let seconds = fetch::remaining_life(&row.view, app.now()).map_or(MAX_AGE, |life| life.min(MAX_AGE));
     HeaderValue::from_str(&format!("private, max-age={seconds}"))
         .unwrap_or_else(|_| HeaderValue::from_static("private, max-age=0"))
-}
-
-/// Capabilities are good from any page: the token is all there is to know.
-fn cross_origin(response: &mut HttpResponseBuilder) {
-    response
-        .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")))
-        .insert_header((
-            header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static(
-                "Accept-Ranges, Content-Range, Content-Length, Content-Disposition, ETag, Repr-Digest",
-            ),
-        ))
-        .insert_header((CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("cross-origin")));
-}
-
-/// A refusal that a page of another origin may read, as it may read the bytes.
-fn shared(error: ApiError) -> ApiError {
-    error
-        .header("access-control-allow-origin", "*".to_owned())
-        .header("cross-origin-resource-policy", "cross-origin".to_owned())
 }
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");

@@ -4,3 +4,4 @@ mod harness;
 
 mod arrows;
 mod smoke;
+mod surfaces;

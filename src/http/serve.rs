@@ -221,7 +221,12 @@ fn wanted_range<'a>(request: &'a HttpRequest, validators: &Validators) -> Option
     let (Some(line), None) = (lines.next(), lines.next()) else {
         return None;
     };
-    let fresh = request.headers().get(header::IF_RANGE).is_none_or(|value| if_range(value.as_bytes(), validators));
+    let mut proofs = request.headers().get_all(header::IF_RANGE);
+    let fresh = match (proofs.next(), proofs.next()) {
+        (None, _) => true,
+        (Some(proof), None) => if_range(proof.as_bytes(), validators),
+        (Some(_), Some(_)) => false,
+    };
     if fresh { line.to_str().ok() } else { None }
 }
 
@@ -232,11 +237,15 @@ fn validators(row: &CachedRow) -> Result<Validators, ApiError> {
 
 fn conditions(request: &HttpRequest) -> Conditions<'_> {
     let headers = request.headers();
+    let only = |name| {
+        let mut lines = headers.get_all(name);
+        lines.next().filter(|_| lines.next().is_none()).map(HeaderValue::as_bytes)
+    };
     Conditions {
         if_match: headers.get_all(header::IF_MATCH).map(HeaderValue::as_bytes).collect(),
         if_none_match: headers.get_all(header::IF_NONE_MATCH).map(HeaderValue::as_bytes).collect(),
-        if_modified_since: headers.get(header::IF_MODIFIED_SINCE).map(HeaderValue::as_bytes),
-        if_unmodified_since: headers.get(header::IF_UNMODIFIED_SINCE).map(HeaderValue::as_bytes),
+        if_modified_since: only(header::IF_MODIFIED_SINCE),
+        if_unmodified_since: only(header::IF_UNMODIFIED_SINCE),
     }
 }
 

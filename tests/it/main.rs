@@ -3,5 +3,7 @@
 mod harness;
 
 mod arrows;
+mod conditionals;
+mod ranges;
 mod smoke;
 mod surfaces;

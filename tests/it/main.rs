@@ -4,6 +4,8 @@ mod harness;
 
 mod arrows;
 mod conditionals;
+mod delivery;
 mod ranges;
 mod smoke;
 mod surfaces;
+mod urls;

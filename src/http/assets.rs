@@ -113,7 +113,7 @@ async fn list_for(caller: &Principal, request: &HttpRequest, run: Option<RunId>)
         (None, Some(named)) => Some(RunId::parse(&named).map_err(|_| ApiError::validation("runId: not a run id"))?),
         (run, _) => run,
     };
-    let list = format!("assets/{}", run.as_ref().map_or("", RunId::as_str));
+    let list = format!("{}/assets/{}", caller.tenant, run.as_ref().map_or("", RunId::as_str));
     let query = AssetQuery {
         kind,
         mime_type,

@@ -22,7 +22,7 @@ pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<Ht
     let (app, run, tenant) = (parts(&request), run_id(&request)?, &caller.principal.tenant);
     let found = extract::query(&request, &["limit", "cursor"])?;
     let [raw_limit, raw_cursor] = <[_; 2]>::try_from(found).unwrap_or_default();
-    let list = format!("manifest/{run}");
+    let list = format!("{tenant}/manifest/{run}");
     let query = AssetQuery {
         run: Some(run.clone()),
         after: read_cursor(&list, raw_cursor.as_deref(), |last| AssetId::parse(last).ok())?,

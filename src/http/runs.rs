@@ -100,13 +100,15 @@ pub async fn list(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<Ht
         Some("closed") => Some(RunStatus::Closed),
         Some(_) => return Err(ApiError::validation("status: open or closed")),
     };
+    let tenant = &caller.principal.tenant;
+    let of = format!("{tenant}/runs");
     let query = RunQuery {
         status,
-        after: read_cursor("runs", raw_cursor.as_deref(), |last| RunId::parse(last).ok())?,
+        after: read_cursor(&of, raw_cursor.as_deref(), |last| RunId::parse(last).ok())?,
         limit: limit(raw_limit.as_deref(), library::DEFAULT_PAGE, library::MAX_PAGE)?,
     };
-    let (views, more) = runs::page(&parts(&request), &caller.principal.tenant, query).await?;
-    let last = views.last().map(|view| cursor("runs", view.record.id.as_str()));
+    let (views, more) = runs::page(&parts(&request), tenant, query).await?;
+    let last = views.last().map(|view| cursor(&of, view.record.id.as_str()));
     let page = RunPage { runs: views.iter().map(RunJson::of).collect(), next_cursor: last.filter(|_| more) };
     Ok(answer(StatusCode::OK, &page))
 }

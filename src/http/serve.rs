@@ -34,10 +34,27 @@ const MAX_AGE: i64 = 300;
 /// The bytes of the asset that a capability names. The token is the credential.
 #[utoipa::path(
     get,
+    operation_id = "capability",
     path = "/a/{capability}",
     tag = "delivery",
-    params(("capability" = String, Path), ("Range" = Option<String>, Header), ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
-    responses((status = 200, description = "The bytes"), (status = 206, description = "Ranges of them"), (status = 304, description = "Unchanged"), (status = 404, body = super::openapi::ErrorBody), (status = 410, body = super::openapi::ErrorBody), (status = 416, body = super::openapi::ErrorBody)),
+    params(
+        ("capability" = String, Path),
+        ("Range" = Option<String>, Header),
+        ("If-Range" = Option<String>, Header),
+        ("If-None-Match" = Option<String>, Header),
+        ("If-Modified-Since" = Option<String>, Header),
+        ("If-Match" = Option<String>, Header),
+        ("If-Unmodified-Since" = Option<String>, Header),
+    ),
+    responses(
+        (status = 200, description = "The bytes"),
+        (status = 206, description = "Ranges of them: one as it is, several as `multipart/byteranges`"),
+        (status = 304, description = "Unchanged"),
+        (status = 404, body = super::openapi::ErrorBody, description = "One answer for whatever opens nothing: malformed, forged, unknown, foreign, revoked"),
+        (status = 410, body = super::openapi::ErrorBody, description = "Authentic, but over: `details.reason` is `url_expired`, `asset_expired` or `asset_erased`"),
+        (status = 412, body = super::openapi::ErrorBody, description = "`version_conflict`: other bytes than the client takes them for"),
+        (status = 416, body = super::openapi::ErrorBody, description = "`details.reason` is `range_not_satisfiable`; `Content-Range` has the length", headers(("Content-Range" = String))),
+    ),
     security(())
 )]
 pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> {
@@ -57,10 +74,26 @@ pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> 
 /// The bytes of an asset, for a credential of its tenant.
 #[utoipa::path(
     get,
+    operation_id = "content",
     path = "/v1/assets/{assetId}/content",
     tag = "delivery",
-    params(("assetId" = String, Path), ("Range" = Option<String>, Header), ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
-    responses((status = 200, description = "The bytes"), (status = 206, description = "Ranges of them"), (status = 304, description = "Unchanged"), (status = "4XX", body = super::openapi::ErrorBody)),
+    params(
+        ("assetId" = String, Path),
+        ("Range" = Option<String>, Header),
+        ("If-Range" = Option<String>, Header),
+        ("If-None-Match" = Option<String>, Header),
+        ("If-Modified-Since" = Option<String>, Header),
+        ("If-Match" = Option<String>, Header),
+        ("If-Unmodified-Since" = Option<String>, Header),
+    ),
+    responses(
+        (status = 200, description = "The bytes"),
+        (status = 206, description = "Ranges of them: one as it is, several as `multipart/byteranges`"),
+        (status = 304, description = "Unchanged"),
+        (status = 410, body = super::openapi::ErrorBody, description = "It is over: `details.reason` is `asset_expired` or `asset_erased`"),
+        (status = 412, body = super::openapi::ErrorBody, description = "`version_conflict`: other bytes than the client takes them for"),
+        (status = 416, body = super::openapi::ErrorBody, description = "`details.reason` is `range_not_satisfiable`; `Content-Range` has the length", headers(("Content-Range" = String))),
+    ),
     security(("bearer" = ["assets:read"]))
 )]
 pub async fn bound(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {

@@ -5,6 +5,7 @@ mod harness;
 mod arrows;
 mod conditionals;
 mod delivery;
+mod openapi;
 mod ranges;
 mod smoke;
 mod surfaces;

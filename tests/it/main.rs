@@ -9,4 +9,5 @@ mod openapi;
 mod ranges;
 mod smoke;
 mod surfaces;
+mod tenancy;
 mod urls;

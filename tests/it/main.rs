@@ -3,8 +3,10 @@
 mod harness;
 
 mod arrows;
+mod callers;
 mod conditionals;
 mod delivery;
+mod issuers;
 mod openapi;
 mod ranges;
 mod smoke;

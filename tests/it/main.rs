@@ -4,11 +4,13 @@ mod harness;
 
 mod arrows;
 mod callers;
+mod capabilities;
 mod conditionals;
 mod delivery;
 mod issuers;
 mod openapi;
 mod ranges;
+mod silence;
 mod smoke;
 mod surfaces;
 mod tenancy;

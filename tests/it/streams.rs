@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::harness::Host;
 use crate::harness::bytes::noise;
+use crate::harness::raw;
 use crate::harness::told::Told;
 
 /// More than any buffer between the disk and a client that does not read.
@@ -85,6 +86,48 @@ async fn a_row_without_its_bytes_is_our_fault_and_says_nothing_of_where_they_wer
         assert!(!String::from_utf8_lossy(&told.body).contains("blobs"));
         assert_eq!(told.header("content-disposition"), "");
     }
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_ends_with_its_head() {
+    let host = Host::start().await;
+    let asset = host.owner("acme").upload(noise(1_000_000, 9)).await;
+    let path = asset.url.split_once("/a/").expect("a capability URL").1;
+    let mut stream = TcpStream::connect(host.address()).await.expect("a connection");
+
+    for (request, status, length) in [
+        (format!("HEAD /a/{path} HTTP/1.1"), "200", Some("1000000")),
+        (format!("HEAD /a/{path}/x HTTP/1.1\r\nrange: bytes=0-1"), "200", Some("1000000")),
+        ("HEAD /a/nothing HTTP/1.1".into(), "404", Some("50")),
+        ("HEAD /healthz HTTP/1.1".into(), "200", Some("15")),
+        (format!("OPTIONS /a/{path} HTTP/1.1"), "204", None),
+        (format!("GET /a/{path} HTTP/1.1\r\nif-none-match: *"), "304", None),
+        (format!("HEAD /a/{path} HTTP/1.1"), "200", Some("1000000")),
+    ] {
+        stream.write_all(format!("{request}\r\nhost: x\r\n\r\n").as_bytes()).await.expect("it is open");
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            head.push(char::from(stream.read_u8().await.expect("it is open")));
+        }
+        // A byte that followed the last answer would stand before this one.
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {head}");
+        let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+        let found = lines.find(|(name, _)| name.eq_ignore_ascii_case("content-length")).map(|(_, value)| value);
+        assert_eq!(found, length, "{request}: {head}");
+        assert!(!head.to_ascii_lowercase().contains("transfer-encoding"), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_http_1_0_gets_its_bytes_and_the_end_of_the_connection() {
+    let host = Host::start().await;
+    let asset = host.owner("acme").upload("words and more words\n".repeat(10_000)).await;
+    let path = asset.url.split_once("/a/").expect("a capability URL").1;
+
+    let request = format!("GET /a/{path} HTTP/1.0\r\n\r\n");
+    let heard = raw::send(host.address(), &[request.as_bytes()], Duration::from_secs(10)).await;
+
+    assert_eq!((heard.status(), heard.body().len()), (200, 210_000));
 }
 
 /// The one file of the store that holds an asset's bytes.

@@ -21,6 +21,9 @@ const SHUTDOWN: u64 = 30;
 /// A client that has not said its request's head by then is cut off.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
+/// What has stopped may take so long to let go of the stores.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+
 /// An idle connection is kept for so long.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
@@ -104,6 +107,13 @@ impl Running {
             let _ = server.await;
         }
         self.jobs.stop().await;
+        // A worker's thread lets go of the parts a moment after it has said that it stopped; only then are the stores closed.
+        let closed = async {
+            while Arc::strong_count(&self.app) > 1 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let _ = tokio::time::timeout(CLOSE_TIME, closed).await;
     }
 
     fn serve(

@@ -3,7 +3,9 @@
 //! An entry is used only while nothing has changed its asset since before the entry was read: every change, once it is in the index
 //! and before it is answered, raises the number of the asset's stripe, and an entry knows the number under which its reading began.
 //! So a revocation holds on the very next request of this process, whatever a slow reader puts into the cache meanwhile.
+//! What moves the floors of assets without naming them, such as a run's new end, does the same to all of the tenant's entries.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,12 +18,13 @@ use super::fetch::Delivery;
 #[derive(Debug)]
 pub struct RowCache {
     entries: Cache<(TenantId, AssetId), Entry>,
-    stripes: Vec<AtomicU64>,
+    assets: Vec<AtomicU64>,
+    tenants: Vec<AtomicU64>,
 }
 
 #[derive(Debug, Clone)]
 struct Entry {
-    stripe: u64,
+    read_at: Reading,
     row: Arc<CachedRow>,
 }
 
@@ -41,21 +44,28 @@ const ENTRIES: u64 = 16_384;
 const STRIPES: usize = 4_096;
 
 /// A reading that has begun: whatever changes from here on makes its result unfit for the cache.
-#[derive(Debug, Clone, Copy)]
-pub struct Reading(u64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    asset: u64,
+    tenant: u64,
+}
 
 impl RowCache {
     /// An empty one.
     pub fn new() -> Self {
-        Self { entries: Cache::new(ENTRIES), stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect() }
+        let stripes = || (0..STRIPES).map(|_| AtomicU64::new(0)).collect();
+        Self { entries: Cache::new(ENTRIES), assets: stripes(), tenants: stripes() }
     }
 
     /// The row, if it is there and nothing has changed since; else the permission to bring it.
     pub fn get(&self, tenant: &TenantId, id: AssetId) -> Result<Arc<CachedRow>, Reading> {
-        let now = self.stripe(id).load(Ordering::SeqCst);
+        let now = Reading {
+            asset: self.stripe(id).load(Ordering::SeqCst),
+            tenant: self.tenant_stripe(tenant).load(Ordering::SeqCst),
+        };
         match self.entries.get(&(tenant.clone(), id)) {
-            Some(entry) if entry.stripe == now => Ok(entry.row),
-            _ => Err(Reading(now)),
+            Some(entry) if entry.read_at == now => Ok(entry.row),
+            _ => Err(now),
         }
     }
 
@@ -63,7 +73,7 @@ impl RowCache {
     pub fn put(&self, reading: Reading, row: CachedRow) -> Arc<CachedRow> {
         let row = Arc::new(row);
         let record = &row.view.record;
-        let entry = Entry { stripe: reading.0, row: row.clone() };
+        let entry = Entry { read_at: reading, row: row.clone() };
         self.entries.insert((record.tenant.clone(), record.id), entry);
         row
     }
@@ -73,10 +83,21 @@ impl RowCache {
         self.stripe(id).fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Says the same of whichever assets of the tenant: of all of them.
+    pub fn floors_changed(&self, tenant: &TenantId) {
+        self.tenant_stripe(tenant).fetch_add(1, Ordering::SeqCst);
+    }
+
     fn stripe(&self, id: AssetId) -> &AtomicU64 {
         let bytes = id.to_bytes();
         // The last bytes of a UUIDv7 are chance.
-        &self.stripes[usize::from(u16::from_be_bytes([bytes[14], bytes[15]])) % STRIPES]
+        &self.assets[usize::from(u16::from_be_bytes([bytes[14], bytes[15]])) % STRIPES]
+    }
+
+    fn tenant_stripe(&self, tenant: &TenantId) -> &AtomicU64 {
+        let mut hasher = DefaultHasher::new();
+        tenant.hash(&mut hasher);
+        &self.tenants[(hasher.finish() % STRIPES as u64) as usize]
     }
 }
 

@@ -17,9 +17,6 @@ use crate::access::Principal;
 use crate::app::App;
 use crate::media::{Facts, admit};
 
-/// Why a capability opens nothing: a label of a metric, never a word to the caller.
-pub const REFUSALS: [&str; 4] = ["token", "foreign", "unknown", "revoked"];
-
 /// A capability that opened.
 #[derive(Debug)]
 pub struct Opened {
@@ -53,6 +50,7 @@ pub async fn open_capability(app: &App, token: &str, caller: Option<&Principal>)
     let now = app.now();
     let live = app.live();
     let (claims, _) = live.ring.open(token).map_err(|reason| refused(app, reason))?;
+    // Labels of a metric, never words to the caller.
     let refuse = |reason| {
         app.metrics.capability_refused(reason);
         AssetError::NotFound
@@ -77,7 +75,7 @@ pub async fn open_capability(app: &App, token: &str, caller: Option<&Principal>)
     match claims.check_life(now.as_second(), app.settings.capabilities.clock_skew.as_secs()) {
         Ok(()) => {}
         Err(LifeError::Expired { .. }) => return Err(AssetError::UrlExpired),
-        Err(LifeError::NotYetValid { .. }) => return Err(refuse("token")),
+        Err(LifeError::NotYetValid { .. }) => return Err(refuse("not_yet_valid")),
     }
     Ok(Opened { row: living(app, row).await?, claims })
 }
@@ -101,29 +99,39 @@ pub async fn row(app: &App, tenant: &TenantId, asset: AssetId) -> Result<Option<
     Ok(Some(app.rows.put(reading, CachedRow { view, delivery })))
 }
 
-/// The row, if its asset lives; one whose recorded floor is past is looked at anew, and ends now if nothing keeps it.
+/// The row, if its asset lives.
 async fn living(app: &App, row: Arc<CachedRow>) -> Result<Arc<CachedRow>, AssetError> {
-    if let Some(gone) = Gone::of(&row.view.record) {
-        return Err(gone.into());
-    }
-    if !row.view.floor.until.is_past(app.now()) {
+    if !end_if_due(app, &row.view).await? {
         return Ok(row);
     }
-    let (tenant, asset) = (&row.view.record.tenant, row.view.record.id);
+    let record = &row.view.record;
+    self::row(app, &record.tenant, record.id).await?.ok_or(AssetError::NotFound)
+}
+
+/// Refuses an asset that is over. One whose recorded floor is past is looked at anew, and ends now if nothing keeps it; says whether
+/// it had to be.
+pub async fn end_if_due(app: &App, view: &AssetView) -> Result<bool, AssetError> {
+    if let Some(gone) = Gone::of(&view.record) {
+        return Err(gone.into());
+    }
+    if !view.floor.until.is_past(app.now()) {
+        return Ok(false);
+    }
+    let (tenant, asset) = (&view.record.tenant, view.record.id);
     let record = app.index.expire_if_due(tenant, asset, &app.terms(tenant), "request", app.now()).await?;
     app.rows.changed(asset);
     match record.as_ref().map(Gone::of) {
         None => Err(AssetError::NotFound),
         Some(Some(gone)) => Err(gone.into()),
-        Some(None) => self::row(app, tenant, asset).await?.ok_or(AssetError::NotFound),
+        Some(None) => Ok(true),
     }
 }
 
-/// How many seconds of life are left; `None` is without end.
+/// How many whole seconds of life are left; `None` is without end.
 pub fn remaining_life(view: &AssetView, now: Timestamp) -> Option<i64> {
     match view.floor.until {
         Until::Endless => None,
-        Until::At(at) => Some(at.as_second().saturating_sub(now.as_second()).max(0)),
+        Until::At(at) => Some(at.duration_since(now).as_secs().max(0)),
     }
 }
 

@@ -6,7 +6,7 @@ use mediakeep_storage::retention::Until;
 use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, BlobKey, TenantId, Timestamp};
 use serde_json::json;
 
-use super::{AssetError, Gone};
+use super::{AssetError, fetch};
 use crate::access::Principal;
 use crate::app::App;
 
@@ -97,10 +97,10 @@ async fn views(app: &App, tenant: &TenantId, assets: &[Option<AssetId>]) -> Resu
     if !unknown.is_empty() {
         return Err(AssetError::Unknown { positions: unknown });
     }
-    match views.iter().find_map(|view| Gone::of(&view.record)) {
-        Some(gone) => Err(gone.into()),
-        None => Ok(views),
+    for view in &views {
+        fetch::end_if_due(app, view).await?;
     }
+    Ok(views)
 }
 
 fn mint_durable(app: &App, record: &AssetRecord) -> Result<Minted, AssetError> {

@@ -43,8 +43,8 @@ pub struct Change {
 }
 
 /// One asset, whatever its state.
-#[utoipa::path(get, path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path)),
-    responses((status = 200, body = AssetJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+#[utoipa::path(get, operation_id = "show_asset", path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path)),
+    responses((status = 200, body = AssetJson), (status = 404, body = super::openapi::ErrorBody, description = "No such asset of this tenant")), security(("bearer" = ["assets:read"])))]
 pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let app = parts(&request);
     let view = library::show(&app, &caller.principal.tenant, asset_id(&request)?).await?;
@@ -52,17 +52,17 @@ pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<Ht
 }
 
 /// The tenant's assets, oldest first.
-#[utoipa::path(get, path = "/v1/assets", tag = "assets",
+#[utoipa::path(get, operation_id = "list_assets", path = "/v1/assets", tag = "assets",
     params(("kind" = Option<String>, Query), ("mimeType" = Option<String>, Query), ("runId" = Option<String>, Query), ("state" = Option<String>, Query), ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query)),
-    responses((status = 200, body = AssetPage), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+    responses((status = 200, body = AssetPage)), security(("bearer" = ["assets:read"])))]
 pub async fn list(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     list_for(&caller.principal, &request, None).await
 }
 
 /// The assets that a run references, oldest first.
-#[utoipa::path(get, path = "/v1/runs/{runId}/assets", tag = "assets",
+#[utoipa::path(get, operation_id = "list_assets_of_run", path = "/v1/runs/{runId}/assets", tag = "assets",
     params(("runId" = String, Path), ("kind" = Option<String>, Query), ("mimeType" = Option<String>, Query), ("state" = Option<String>, Query), ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query)),
-    responses((status = 200, body = AssetPage), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+    responses((status = 200, body = AssetPage), (status = 404, body = super::openapi::ErrorBody, description = "No such run of this tenant")), security(("bearer" = ["assets:read"])))]
 pub async fn list_of_run(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let run = run_id(&request)?;
     // A run that nobody knows is a 404, not an empty list.
@@ -71,8 +71,8 @@ pub async fn list_of_run(caller: Caller<AssetsRead>, request: HttpRequest) -> Re
 }
 
 /// Changes an asset's words.
-#[utoipa::path(patch, path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path), ("If-Match" = Option<String>, Header)),
-    request_body = Change, responses((status = 200, body = AssetJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:write"])))]
+#[utoipa::path(patch, operation_id = "amend_asset", path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path), ("If-Match" = Option<String>, Header)),
+    request_body = Change, responses((status = 200, body = AssetJson), (status = 410, body = super::openapi::ErrorBody, description = "The asset is over"), (status = 412, body = super::openapi::ErrorBody, description = "`version_conflict`: it has changed since it was read")), security(("bearer" = ["assets:write"])))]
 pub async fn amend(
     caller: Caller<AssetsWrite>,
     request: HttpRequest,
@@ -90,8 +90,8 @@ pub async fn amend(
 }
 
 /// Ends an asset that nothing protects.
-#[utoipa::path(delete, path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path)),
-    responses((status = 204, description = "It has ended"), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:write"])))]
+#[utoipa::path(delete, operation_id = "delete_asset", path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path)),
+    responses((status = 204, description = "It has ended"), (status = 409, body = super::openapi::ErrorBody, description = "`retention_active`: something still needs it, until `details.retainUntil`, because of `details.because`")), security(("bearer" = ["assets:write"])))]
 pub async fn delete(caller: Caller<AssetsWrite>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     extract::query(&request, &[])?;
     library::delete(&parts(&request), &caller.principal, asset_id(&request)?).await?;
@@ -113,7 +113,7 @@ async fn list_for(caller: &Principal, request: &HttpRequest, run: Option<RunId>)
         (None, Some(named)) => Some(RunId::parse(&named).map_err(|_| ApiError::validation("runId: not a run id"))?),
         (run, _) => run,
     };
-    let list = format!("assets/{}", run.as_ref().map_or("", RunId::as_str));
+    let list = format!("{}/assets/{}", caller.tenant, run.as_ref().map_or("", RunId::as_str));
     let query = AssetQuery {
         kind,
         mime_type,

@@ -15,14 +15,14 @@ use crate::projection::manifest::{Counts, Manifest, Signature};
 use crate::retention::runs;
 
 /// References to every asset that the run's log quotes, by bound URL, signed; never bytes.
-#[utoipa::path(get, path = "/v1/runs/{runId}/debug-bundle/manifest", tag = "debug bundles",
+#[utoipa::path(get, operation_id = "show_manifest", path = "/v1/runs/{runId}/debug-bundle/manifest", tag = "debug bundles",
     params(("runId" = String, Path), ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query)),
-    responses((status = 200, body = super::openapi::SignedManifest), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+    responses((status = 200, body = super::openapi::SignedManifest)), security(("bearer" = ["assets:read"])))]
 pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let (app, run, tenant) = (parts(&request), run_id(&request)?, &caller.principal.tenant);
     let found = extract::query(&request, &["limit", "cursor"])?;
     let [raw_limit, raw_cursor] = <[_; 2]>::try_from(found).unwrap_or_default();
-    let list = format!("manifest/{run}");
+    let list = format!("{tenant}/manifest/{run}");
     let query = AssetQuery {
         run: Some(run.clone()),
         after: read_cursor(&list, raw_cursor.as_deref(), |last| AssetId::parse(last).ok())?,

@@ -13,14 +13,14 @@ use crate::error::ApiError;
 use crate::openwop::{discovery, schemas};
 
 /// The discovery document.
-#[utoipa::path(get, path = "/.well-known/openwop", tag = "discovery", responses((status = 200, description = "What this service is")), security(()))]
+#[utoipa::path(get, path = "/.well-known/openwop", tag = "discovery", responses((status = 200, description = "What this service is", body = Object, content_type = "application/json"), (status = 304, description = "Unchanged")), security(()))]
 pub async fn discovery(request: HttpRequest) -> HttpResponse {
     cacheable(&request, "application/json", &discovery::document(&parts(&request).settings))
 }
 
 /// The JSON Schema of an envelope's payload.
 #[utoipa::path(get, path = "/schemas/envelopes/{kind}.schema.json", tag = "discovery", params(("kind" = String, Path, description = "media.image, media.audio or media.file")),
-    responses((status = 200, description = "A JSON Schema"), (status = 404, body = super::openapi::ErrorBody)), security(()))]
+    responses((status = 200, description = "A JSON Schema", body = Object, content_type = "application/schema+json"), (status = 304, description = "Unchanged"), (status = 404, body = super::openapi::ErrorBody, description = "No such schema")), security(()))]
 pub async fn schema(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let kind = request.match_info().query("kind");
     let schema = schemas::payload_schema(kind, &parts(&request).base_url).ok_or_else(ApiError::not_found)?;
@@ -34,7 +34,7 @@ pub async fn healthz() -> HttpResponse {
 }
 
 /// Whether index and store answer.
-#[utoipa::path(get, path = "/readyz", tag = "operating", responses((status = 200, description = "They do"), (status = 503, body = super::openapi::ErrorBody)), security(()))]
+#[utoipa::path(get, path = "/readyz", tag = "operating", responses((status = 200, description = "They do"), (status = 503, body = super::openapi::ErrorBody, description = "`details.reason` says which does not: `index` or `store`")), security(()))]
 pub async fn readyz(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let app = parts(&request);
     let down = |store: &str| {

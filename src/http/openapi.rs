@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
 
+mod shared;
+
 use super::{assets, manifest, meta, runs, serve, upload, urls};
 use crate::projection;
 
@@ -98,11 +100,11 @@ pub struct SignedManifest {
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "mediakeep", description = "Keeps a run log's media: typed, tenant-scoped, and alive exactly as long as the log that quotes it.", license(name = "Apache-2.0", identifier = "Apache-2.0")),
+    info(title = "mediakeep", description = "Keeps a run log's media: typed, tenant-scoped, and alive exactly as long as the log that quotes it.\n\nWhatever answers GET answers HEAD. Every refusal is the same closed object, also for unknown routes (404) and methods (405). A route's security names the scope that it needs; a credential without it hears 403, whatever exists.", license(name = "Apache-2.0", identifier = "Apache-2.0")),
     paths(
         upload::ingest_into_run, upload::ingest,
         assets::list, assets::show, assets::amend, assets::delete, assets::list_of_run,
-        serve::bound, serve::capability,
+        serve::bound, serve::capability, serve::preflight,
         urls::mint, urls::mint_batch,
         runs::list, runs::put, runs::show, runs::refer,
         manifest::show,
@@ -127,11 +129,13 @@ impl Modify for Bearer {
 
 /// The document.
 pub fn document() -> Value {
-    serde_json::to_value(Document::openapi()).unwrap_or(Value::Null)
+    let mut document = serde_json::to_value(Document::openapi()).unwrap_or(Value::Null);
+    shared::complete(&mut document);
+    document
 }
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "discovery", responses((status = 200, description = "OpenAPI 3.1")), security(()))]
+#[utoipa::path(get, operation_id = "openapi", path = "/v1/openapi.json", tag = "discovery", responses((status = 200, description = "OpenAPI 3.1")), security(()))]
 pub async fn show(request: HttpRequest) -> HttpResponse {
     meta::cacheable(&request, "application/json", &document())
 }

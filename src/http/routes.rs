@@ -1,89 +1,123 @@
 //! The route table.
 
-use actix_web::http::StatusCode;
+use std::future::ready;
+
+use actix_web::dev::{AppService, HttpServiceFactory};
+use actix_web::http::{Method, StatusCode};
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig};
-use actix_web::{Resource, Route};
+use actix_web::{FromRequest, Handler, HttpRequest, Resource, Responder};
 
 use super::{assets, extract, manifest, meta, openapi, runs, serve, upload, urls};
 use crate::error::ApiError;
 
 /// Every route that callers from outside have.
 pub fn public(config: &mut ServiceConfig) {
+    let capabilities = web::resource(["/a/{capability}", "/a/{capability}/{filename:.*}", "/a/{nothing:.*}"]);
     config
         .app_data(extract::query_config())
         .service(
-            resource("/a/{capability}", "GET, HEAD, OPTIONS")
-                .route(web::get().to(serve::capability))
-                .route(web::head().to(serve::capability))
-                .route(options().to(serve::preflight)),
+            At::new(capabilities)
+                .get(serve::capability)
+                .options(serve::preflight)
+                .resource()
+                .wrap(from_fn(serve::for_every_page)),
         )
-        .service(
-            resource("/a/{capability}/{filename:.*}", "GET, HEAD, OPTIONS")
-                .route(web::get().to(serve::capability))
-                .route(web::head().to(serve::capability))
-                .route(options().to(serve::preflight)),
-        )
-        .service(
-            resource("/v1/assets", "POST, GET")
-                .route(web::post().to(upload::ingest))
-                .route(web::get().to(assets::list)),
-        )
-        .service(
-            resource("/v1/assets/{assetId}", "GET, PATCH, DELETE")
-                .route(web::get().to(assets::show))
-                .route(web::patch().to(assets::amend))
-                .route(web::delete().to(assets::delete)),
-        )
-        .service(
-            resource("/v1/assets/{assetId}/content", "GET, HEAD")
-                .route(web::get().to(serve::bound))
-                .route(web::head().to(serve::bound)),
-        )
-        .service(resource("/v1/assets/{assetId}/urls", "POST").route(web::post().to(urls::mint)))
-        .service(resource("/v1/urls/mint", "POST").route(web::post().to(urls::mint_batch)))
-        .service(resource("/v1/runs", "GET").route(web::get().to(runs::list)))
-        .service(
-            resource("/v1/runs/{runId}", "PUT, GET").route(web::put().to(runs::put)).route(web::get().to(runs::show)),
-        )
-        .service(
-            resource("/v1/runs/{runId}/assets", "POST, GET")
-                .route(web::post().to(upload::ingest_into_run))
-                .route(web::get().to(assets::list_of_run)),
-        )
-        .service(resource("/v1/runs/{runId}/references", "POST").route(web::post().to(runs::refer)))
-        .service(resource("/v1/runs/{runId}/debug-bundle/manifest", "GET").route(web::get().to(manifest::show)))
-        .service(resource("/v1/openapi.json", "GET").route(web::get().to(openapi::show)))
-        .service(resource("/.well-known/openwop", "GET").route(web::get().to(meta::discovery)))
-        .service(resource("/schemas/envelopes/{kind}.schema.json", "GET").route(web::get().to(meta::schema)))
-        .service(resource("/healthz", "GET").route(web::get().to(meta::healthz)))
-        .service(resource("/readyz", "GET").route(web::get().to(meta::readyz)))
+        .service(at("/v1/assets").get(assets::list).post(upload::ingest))
+        .service(at("/v1/assets/{assetId}").get(assets::show).patch(assets::amend).delete(assets::delete))
+        .service(at("/v1/assets/{assetId}/content").get(serve::bound))
+        .service(at("/v1/assets/{assetId}/urls").post(urls::mint))
+        .service(at("/v1/urls/mint").post(urls::mint_batch))
+        .service(at("/v1/runs").get(runs::list))
+        .service(at("/v1/runs/{runId}").get(runs::show).put(runs::put))
+        .service(at("/v1/runs/{runId}/assets").get(assets::list_of_run).post(upload::ingest_into_run))
+        .service(at("/v1/runs/{runId}/references").post(runs::refer))
+        .service(at("/v1/runs/{runId}/debug-bundle/manifest").get(manifest::show))
+        .service(at("/v1/openapi.json").get(openapi::show))
+        .service(at("/.well-known/openwop").get(meta::discovery))
+        .service(at("/schemas/envelopes/{kind}.schema.json").get(meta::schema))
+        .service(at("/healthz").get(meta::healthz))
+        .service(at("/readyz").get(meta::readyz))
         .default_service(web::to(no_such_route));
 }
 
 /// The routes of the operator's own address.
 pub fn admin(config: &mut ServiceConfig) {
     config
-        .service(resource("/metrics", "GET").route(web::get().to(meta::metrics)))
-        .service(resource("/healthz", "GET").route(web::get().to(meta::healthz)))
-        .service(resource("/readyz", "GET").route(web::get().to(meta::readyz)))
+        .service(at("/metrics").get(meta::metrics))
+        .service(at("/healthz").get(meta::healthz))
+        .service(at("/readyz").get(meta::readyz))
         .default_service(web::to(no_such_route));
 }
 
-/// A resource that knows these methods, and says so to whoever comes with another (RFC 9110, section 15.5.6).
-fn resource(path: &str, allow: &'static str) -> Resource {
-    web::resource(path).default_service(web::to(move || no_such_method(allow)))
+/// A resource that has no method yet.
+fn at(path: &str) -> At {
+    At::new(web::resource(path))
 }
 
-fn options() -> Route {
-    web::method(actix_web::http::Method::OPTIONS)
+/// A resource and its methods. What answers GET answers HEAD, and any other method hears in `Allow` which there are.
+struct At {
+    resource: Resource,
+    methods: Vec<Method>,
+}
+
+impl At {
+    fn new(resource: Resource) -> Self {
+        Self { resource, methods: Vec::new() }
+    }
+
+    fn get<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {
+        self.answer(Method::GET, handler.clone()).answer(Method::HEAD, handler)
+    }
+
+    fn post<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {
+        self.answer(Method::POST, handler)
+    }
+
+    fn put<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {
+        self.answer(Method::PUT, handler)
+    }
+
+    fn patch<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {
+        self.answer(Method::PATCH, handler)
+    }
+
+    fn delete<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {
+        self.answer(Method::DELETE, handler)
+    }
+
+    fn options<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {
+        self.answer(Method::OPTIONS, handler)
+    }
+
+    fn answer<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(
+        mut self,
+        method: Method,
+        handler: H,
+    ) -> Self {
+        self.methods.push(method.clone());
+        Self { resource: self.resource.route(web::method(method).to(handler)), ..self }
+    }
+
+    fn resource(self) -> Resource {
+        let allow = self.methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+        self.resource
+            .default_service(web::to(move |request: HttpRequest| ready(no_such_method(request.method(), &allow))))
+    }
+}
+
+impl HttpServiceFactory for At {
+    fn register(self, config: &mut AppService) {
+        self.resource().register(config);
+    }
 }
 
 async fn no_such_route() -> Result<&'static str, ApiError> {
     Err(ApiError::not_found())
 }
 
-async fn no_such_method(allow: &'static str) -> Result<&'static str, ApiError> {
-    let message = format!("this resource knows {allow}");
+fn no_such_method(method: &Method, allow: &str) -> Result<&'static str, ApiError> {
+    let message = format!("this resource does not know {}", extract::printable(method.as_str()));
     let refusal = ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
     Err(refusal.header("allow", allow.to_owned()))
 }

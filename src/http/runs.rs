@@ -46,6 +46,7 @@ pub struct Change {
 #[serde(deny_unknown_fields)]
 pub struct References {
     /// Each by its id, its `mediaRef`, or one of its URLs; at most 1000.
+    #[schema(min_items = 1, max_items = 1000)]
     assets: Vec<String>,
 }
 
@@ -60,8 +61,8 @@ pub struct RunPage {
 }
 
 /// Registers a run, or changes what is named.
-#[utoipa::path(put, path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)), request_body = Change,
-    responses((status = 200, body = RunJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["runs:write"])))]
+#[utoipa::path(put, operation_id = "put_run", path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)), request_body = Change,
+    responses((status = 200, body = RunJson), (status = 409, body = super::openapi::ErrorBody, description = "`retention_floor`: the log is promised for longer, until `details.current`")), security(("bearer" = ["runs:write"])))]
 pub async fn put(
     caller: Caller<RunsWrite>,
     request: HttpRequest,
@@ -80,17 +81,17 @@ pub async fn put(
 }
 
 /// A run.
-#[utoipa::path(get, path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)),
-    responses((status = 200, body = RunJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+#[utoipa::path(get, operation_id = "show_run", path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)),
+    responses((status = 200, body = RunJson)), security(("bearer" = ["assets:read"])))]
 pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let view = runs::show(&parts(&request), &caller.principal.tenant, &run_id(&request)?).await?;
     Ok(answer(StatusCode::OK, &RunJson::of(&view)))
 }
 
 /// The tenant's runs.
-#[utoipa::path(get, path = "/v1/runs", tag = "runs",
+#[utoipa::path(get, operation_id = "list_runs", path = "/v1/runs", tag = "runs",
     params(("status" = Option<String>, Query), ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query)),
-    responses((status = 200, body = RunPage), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:read"])))]
+    responses((status = 200, body = RunPage)), security(("bearer" = ["assets:read"])))]
 pub async fn list(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let found = extract::query(&request, &["status", "limit", "cursor"])?;
     let [status, raw_limit, raw_cursor] = <[_; 3]>::try_from(found).unwrap_or_default();
@@ -100,20 +101,22 @@ pub async fn list(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<Ht
         Some("closed") => Some(RunStatus::Closed),
         Some(_) => return Err(ApiError::validation("status: open or closed")),
     };
+    let tenant = &caller.principal.tenant;
+    let of = format!("{tenant}/runs");
     let query = RunQuery {
         status,
-        after: read_cursor("runs", raw_cursor.as_deref(), |last| RunId::parse(last).ok())?,
+        after: read_cursor(&of, raw_cursor.as_deref(), |last| RunId::parse(last).ok())?,
         limit: limit(raw_limit.as_deref(), library::DEFAULT_PAGE, library::MAX_PAGE)?,
     };
-    let (views, more) = runs::page(&parts(&request), &caller.principal.tenant, query).await?;
-    let last = views.last().map(|view| cursor("runs", view.record.id.as_str()));
+    let (views, more) = runs::page(&parts(&request), tenant, query).await?;
+    let last = views.last().map(|view| cursor(&of, view.record.id.as_str()));
     let page = RunPage { runs: views.iter().map(RunJson::of).collect(), next_cursor: last.filter(|_| more) };
     Ok(answer(StatusCode::OK, &page))
 }
 
 /// Makes a run's log quote assets: all of them, or none.
-#[utoipa::path(post, path = "/v1/runs/{runId}/references", tag = "runs", params(("runId" = String, Path)), request_body = References,
-    responses((status = 200, body = RunJson), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["runs:write"])))]
+#[utoipa::path(post, operation_id = "refer", path = "/v1/runs/{runId}/references", tag = "runs", params(("runId" = String, Path)), request_body = References,
+    responses((status = 200, body = RunJson), (status = 404, body = super::openapi::ErrorBody, description = "Unknown or foreign assets at the positions in `details.unknown`; none was added")), security(("bearer" = ["runs:write"])))]
 pub async fn refer(
     caller: Caller<RunsWrite>,
     request: HttpRequest,

@@ -6,8 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use actix_web::body::{BodySize, MessageBody, SizedStream};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
+use actix_web::middleware::Next;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -32,65 +34,124 @@ const MAX_AGE: i64 = 300;
 /// The bytes of the asset that a capability names. The token is the credential.
 #[utoipa::path(
     get,
+    operation_id = "capability",
     path = "/a/{capability}",
     tag = "delivery",
-    params(("capability" = String, Path), ("Range" = Option<String>, Header), ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
-    responses((status = 200, description = "The bytes"), (status = 206, description = "Ranges of them"), (status = 304, description = "Unchanged"), (status = 404, body = super::openapi::ErrorBody), (status = 410, body = super::openapi::ErrorBody), (status = 416, body = super::openapi::ErrorBody)),
+    params(
+        ("capability" = String, Path),
+        ("Range" = Option<String>, Header),
+        ("If-Range" = Option<String>, Header),
+        ("If-None-Match" = Option<String>, Header),
+        ("If-Modified-Since" = Option<String>, Header),
+        ("If-Match" = Option<String>, Header),
+        ("If-Unmodified-Since" = Option<String>, Header),
+    ),
+    responses(
+        (status = 200, description = "The bytes"),
+        (status = 206, description = "Ranges of them: one as it is, several as `multipart/byteranges`"),
+        (status = 304, description = "Unchanged"),
+        (status = 404, body = super::openapi::ErrorBody, description = "One answer for whatever opens nothing: malformed, forged, unknown, foreign, revoked"),
+        (status = 410, body = super::openapi::ErrorBody, description = "Authentic, but over: `details.reason` is `url_expired`, `asset_expired` or `asset_erased`"),
+        (status = 412, body = super::openapi::ErrorBody, description = "`version_conflict`: other bytes than the client takes them for"),
+        (status = 416, body = super::openapi::ErrorBody, description = "`details.reason` is `range_not_satisfiable`; `Content-Range` has the length", headers(("Content-Range" = String))),
+    ),
     security(())
 )]
 pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let app = extract::parts(&request);
     let caller = extract::authenticated(&request).ok();
     let token = request.match_info().query("capability");
-    let opened = fetch::open_capability(&app, token, caller.as_ref()).await.map_err(|error| shared(error.into()))?;
+    let opened = fetch::open_capability(&app, token, caller.as_ref()).await?;
     let (cache_control, wish) = match &opened.claims.class {
         Class::Durable => (durable_caching(&app, &opened.row), None),
         Class::Delivery { disposition, .. } => {
             (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
         }
     };
-    let mut response = HttpResponse::Ok();
-    cross_origin(&mut response);
-    respond(&app, &request, &opened.row, response, cache_control, wish).await
+    respond(&app, &request, &opened.row, cache_control, wish).await
 }
 
 /// The bytes of an asset, for a credential of its tenant.
 #[utoipa::path(
     get,
+    operation_id = "content",
     path = "/v1/assets/{assetId}/content",
     tag = "delivery",
-    params(("assetId" = String, Path), ("Range" = Option<String>, Header), ("If-Range" = Option<String>, Header), ("If-None-Match" = Option<String>, Header)),
-    responses((status = 200, description = "The bytes"), (status = 206, description = "Ranges of them"), (status = 304, description = "Unchanged"), (status = "4XX", body = super::openapi::ErrorBody)),
+    params(
+        ("assetId" = String, Path),
+        ("Range" = Option<String>, Header),
+        ("If-Range" = Option<String>, Header),
+        ("If-None-Match" = Option<String>, Header),
+        ("If-Modified-Since" = Option<String>, Header),
+        ("If-Match" = Option<String>, Header),
+        ("If-Unmodified-Since" = Option<String>, Header),
+    ),
+    responses(
+        (status = 200, description = "The bytes"),
+        (status = 206, description = "Ranges of them: one as it is, several as `multipart/byteranges`"),
+        (status = 304, description = "Unchanged"),
+        (status = 410, body = super::openapi::ErrorBody, description = "It is over: `details.reason` is `asset_expired` or `asset_erased`"),
+        (status = 412, body = super::openapi::ErrorBody, description = "`version_conflict`: other bytes than the client takes them for"),
+        (status = 416, body = super::openapi::ErrorBody, description = "`details.reason` is `range_not_satisfiable`; `Content-Range` has the length", headers(("Content-Range" = String))),
+    ),
     security(("bearer" = ["assets:read"]))
 )]
 pub async fn bound(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let app = extract::parts(&request);
     let asset = extract::asset_id(&request)?;
     let row = fetch::open_bound(&app, &caller.principal.tenant, asset).await?;
-    respond(&app, &request, &row, HttpResponse::Ok(), HeaderValue::from_static("no-store"), None).await
+    respond(&app, &request, &row, HeaderValue::from_static("no-store"), None).await
 }
 
 /// What a browser asks before it asks: answered without a look at the token.
+#[utoipa::path(
+    options,
+    operation_id = "preflight",
+    path = "/a/{capability}",
+    tag = "delivery",
+    params(("capability" = String, Path)),
+    responses(
+        (status = 204, description = "What a page of any origin may send", headers(("Access-Control-Allow-Methods" = String), ("Access-Control-Allow-Headers" = String), ("Access-Control-Max-Age" = String))),
+    ),
+    security(())
+)]
 pub async fn preflight() -> HttpResponse {
-    let mut response = HttpResponse::NoContent();
-    cross_origin(&mut response);
-    response
+    HttpResponse::NoContent()
         .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"))
         .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, "Range, If-Range, If-None-Match, If-Modified-Since"))
         .insert_header((header::ACCESS_CONTROL_MAX_AGE, "86400"))
         .finish()
 }
 
+/// Lets a page of any origin read whatever the capability route answers, refusals too: the token is all there is to know.
+pub async fn for_every_page(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let mut response = next.call(request).await?;
+    for (name, value) in [
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+        (
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            "Accept-Ranges, Content-Range, Content-Length, Content-Disposition, ETag, Repr-Digest",
+        ),
+        (CROSS_ORIGIN_RESOURCE_POLICY, "cross-origin"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
+}
+
 async fn respond(
     app: &App,
     request: &HttpRequest,
     row: &CachedRow,
-    mut response: HttpResponseBuilder,
     cache_control: HeaderValue,
     wish: Option<Disposition>,
 ) -> Result<HttpResponse, ApiError> {
     let (record, delivery) = (&row.view.record, &row.delivery);
     let validators = validators(row)?;
+    let mut response = HttpResponse::Ok();
     response
         .insert_header((header::ETAG, text(&delivery.etag)))
         .insert_header((header::LAST_MODIFIED, text(&delivery.last_modified)))
@@ -193,7 +254,12 @@ fn wanted_range<'a>(request: &'a HttpRequest, validators: &Validators) -> Option
     let (Some(line), None) = (lines.next(), lines.next()) else {
         return None;
     };
-    let fresh = request.headers().get(header::IF_RANGE).is_none_or(|value| if_range(value.as_bytes(), validators));
+    let mut proofs = request.headers().get_all(header::IF_RANGE);
+    let fresh = match (proofs.next(), proofs.next()) {
+        (None, _) => true,
+        (Some(proof), None) => if_range(proof.as_bytes(), validators),
+        (Some(_), Some(_)) => false,
+    };
     if fresh { line.to_str().ok() } else { None }
 }
 
@@ -204,11 +270,15 @@ fn validators(row: &CachedRow) -> Result<Validators, ApiError> {
 
 fn conditions(request: &HttpRequest) -> Conditions<'_> {
     let headers = request.headers();
+    let only = |name| {
+        let mut lines = headers.get_all(name);
+        lines.next().filter(|_| lines.next().is_none()).map(HeaderValue::as_bytes)
+    };
     Conditions {
         if_match: headers.get_all(header::IF_MATCH).map(HeaderValue::as_bytes).collect(),
         if_none_match: headers.get_all(header::IF_NONE_MATCH).map(HeaderValue::as_bytes).collect(),
-        if_modified_since: headers.get(header::IF_MODIFIED_SINCE).map(HeaderValue::as_bytes),
-        if_unmodified_since: headers.get(header::IF_UNMODIFIED_SINCE).map(HeaderValue::as_bytes),
+        if_modified_since: only(header::IF_MODIFIED_SINCE),
+        if_unmodified_since: only(header::IF_UNMODIFIED_SINCE),
     }
 }
 
@@ -217,26 +287,6 @@ fn durable_caching(app: &App, row: &CachedRow) -> HeaderValue {
     let seconds = fetch::remaining_life(&row.view, app.now()).map_or(MAX_AGE, |life| life.min(MAX_AGE));
     HeaderValue::from_str(&format!("private, max-age={seconds}"))
         .unwrap_or_else(|_| HeaderValue::from_static("private, max-age=0"))
-}
-
-/// Capabilities are good from any page: the token is all there is to know.
-fn cross_origin(response: &mut HttpResponseBuilder) {
-    response
-        .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")))
-        .insert_header((
-            header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static(
-                "Accept-Ranges, Content-Range, Content-Length, Content-Disposition, ETag, Repr-Digest",
-            ),
-        ))
-        .insert_header((CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("cross-origin")));
-}
-
-/// A refusal that a page of another origin may read, as it may read the bytes.
-fn shared(error: ApiError) -> ApiError {
-    error
-        .header("access-control-allow-origin", "*".to_owned())
-        .header("cross-origin-resource-policy", "cross-origin".to_owned())
 }
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");

@@ -20,6 +20,7 @@ pub struct MintRequest {
     class: UrlClass,
     /// How long a delivery URL lives; 900 if nobody says.
     #[serde(default)]
+    #[schema(minimum = 1, default = 900)]
     expires_in_seconds: Option<i64>,
     /// How a browser is asked to show it.
     #[serde(default)]
@@ -31,11 +32,13 @@ pub struct MintRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MintBatchRequest {
     /// At most 500.
+    #[schema(min_items = 1, max_items = 500)]
     assets: Vec<String>,
     /// `durable` or `delivery`.
     class: UrlClass,
     /// How long a delivery URL lives; 900 if nobody says.
     #[serde(default)]
+    #[schema(minimum = 1, default = 900)]
     expires_in_seconds: Option<i64>,
     /// How a browser is asked to show it.
     #[serde(default)]
@@ -82,8 +85,8 @@ pub struct UrlBatchAnswer {
 }
 
 /// Makes a capability URL of an asset.
-#[utoipa::path(post, path = "/v1/assets/{assetId}/urls", tag = "urls", params(("assetId" = String, Path)), request_body = MintRequest,
-    responses((status = 201, body = UrlAnswer), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:mint"])))]
+#[utoipa::path(post, operation_id = "mint_url", path = "/v1/assets/{assetId}/urls", tag = "urls", params(("assetId" = String, Path)), request_body = MintRequest,
+    responses((status = 201, body = UrlAnswer), (status = 410, body = super::openapi::ErrorBody, description = "The asset is over")), security(("bearer" = ["assets:mint"])))]
 pub async fn mint(
     caller: Caller<AssetsMint>,
     request: HttpRequest,
@@ -98,8 +101,8 @@ pub async fn mint(
 }
 
 /// Makes capability URLs of several assets: all of them, or none.
-#[utoipa::path(post, path = "/v1/urls/mint", tag = "urls", request_body = MintBatchRequest,
-    responses((status = 201, body = UrlBatchAnswer), (status = "4XX", body = super::openapi::ErrorBody)), security(("bearer" = ["assets:mint"])))]
+#[utoipa::path(post, operation_id = "mint_urls", path = "/v1/urls/mint", tag = "urls", request_body = MintBatchRequest,
+    responses((status = 201, body = UrlBatchAnswer), (status = 404, body = super::openapi::ErrorBody, description = "Unknown or foreign assets at the positions in `details.unknown`; none was made"), (status = 410, body = super::openapi::ErrorBody, description = "One of the assets is over; none was made")), security(("bearer" = ["assets:mint"])))]
 pub async fn mint_batch(
     caller: Caller<AssetsMint>,
     request: HttpRequest,

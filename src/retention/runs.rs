@@ -38,6 +38,7 @@ pub async fn put(app: &App, caller: &Principal, run: &RunId, wish: RunWish) -> R
     }));
     let updated = app.index.update_run(tenant, &update, &app.terms(tenant), audit, now).await?;
     let view = updated.map_err(|RunConflict::Floor { current }| AssetError::RunFloor { current })?;
+    app.rows.floors_changed(tenant);
     put_recovery_record(app, tenant, &view.record).await?;
     Ok(view)
 }

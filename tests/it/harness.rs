@@ -14,7 +14,9 @@ use mediakeep::config::settings::ApiKey;
 use mediakeep::config::units::{Size, Span};
 use mediakeep::retention::{sweep, verify};
 use mediakeep::server::{self, Running};
-use mediakeep_storage::Timestamp;
+use mediakeep_storage::audit::AuditKind;
+use mediakeep_storage::index::NewDurable;
+use mediakeep_storage::{AssetId, AuditEvent, TenantId, Timestamp};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -22,6 +24,7 @@ use tempfile::TempDir;
 pub mod bytes;
 pub mod form;
 pub mod raw;
+pub mod told;
 
 /// The instant at which every test begins.
 pub const BEGINNING: i64 = 1_800_000_000;
@@ -92,6 +95,11 @@ impl Host {
         self.running.address
     }
 
+    /// A path of the operator's own address as a URL.
+    pub fn admin_url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.running.admin_address.expect("admin_listen is set"))
+    }
+
     /// A path of this service as a URL.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.running.address)
@@ -105,6 +113,24 @@ impl Host {
     /// The time on the host's clock.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Has the service read its settings again, changed.
+    pub fn reload(&self, change: impl FnOnce(&mut Settings)) {
+        let mut settings = self.settings.clone();
+        change(&mut settings);
+        self.app().reload(settings).expect("settings that can be used");
+    }
+
+    /// Revokes the durable URL of an asset of a tenant.
+    pub async fn raise_generation(&self, tenant: &str, asset: &Asset) {
+        let (tenant, id) = (TenantId::parse(tenant).expect("a tenant"), AssetId::parse(&asset.id).expect("an id"));
+        let kid = self.app().live().ring.signing_kid(self.now().as_second()).to_owned();
+        let durable = NewDurable { kid, issued_at: self.now().as_second() };
+        let audit = AuditEvent::new(AuditKind::Revoke, "test", self.now()).asset(id);
+        let raised = self.app().index.raise_generation(&tenant, id, durable, audit).await.expect("an index");
+        assert!(raised.is_some(), "there is such an asset");
+        self.app().rows.changed(id);
     }
 
     /// One sweep, as the background would do it.

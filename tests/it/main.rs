@@ -6,4 +6,17 @@ mod harness;
 
 mod arrows;
 mod ingest;
+mod callers;
+mod capabilities;
+mod conditionals;
+mod delivery;
+mod issuers;
+mod manifest;
+mod openapi;
+mod ranges;
+mod silence;
 mod smoke;
+mod streams;
+mod surfaces;
+mod tenancy;
+mod urls;

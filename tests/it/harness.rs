@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub mod bytes;
+pub mod process;
 pub mod raw;
 
 /// The instant at which every test begins.
@@ -69,9 +70,10 @@ impl Host {
     /// The same with changed settings.
     pub async fn restart_with(self, change: impl FnOnce(&mut Settings)) -> Self {
         let Self { running, clock, mut settings, folder, .. } = self;
+        // URLs that were given out before have to hold: the port stays.
+        settings.server.listen = running.address.to_string();
         running.stop().await;
         change(&mut settings);
-        // URLs that were given out before have to hold: the port stays.
         Self::serve(settings, clock, folder).await
     }
 

@@ -3,4 +3,14 @@
 mod harness;
 
 mod arrows;
+mod command_line;
+mod crash;
+mod lists;
+mod quickstart;
+mod references;
+mod retention;
+mod runs;
+mod service;
+mod settings;
 mod smoke;
+mod sweep;

@@ -25,6 +25,8 @@ pub struct App {
     pub settings: Settings,
     /// What time it is.
     pub clock: Clock,
+    /// When this process began.
+    pub started_at: Timestamp,
     /// What is known.
     pub index: Arc<dyn AssetIndex>,
     /// The bytes.
@@ -71,12 +73,12 @@ pub enum StartError {
 const INDEX_CACHE: u64 = 32 << 20;
 
 impl App {
-    /// Opens the stores and reads the ring. A server with an index and a store that are both empty makes its first ring.
+    /// Reads the ring and opens the stores, in this order: whoever names a ring that is not there has made no store.
     pub fn open(settings: Settings, clock: Clock, base_url: String) -> Result<Self, StartError> {
-        let blobs = open_blobs(&settings)?;
-        let index = open_index(&settings)?;
         let access = Access::from_settings(&settings)?;
         let ring = load_ring(&settings)?;
+        let blobs = open_blobs(&settings)?;
+        let index = open_index(&settings)?;
         let permits = std::thread::available_parallelism().map_or(2, usize::from);
         Ok(Self {
             live: RwLock::new(Arc::new(Live { ring, access, settings: settings.clone() })),
@@ -89,6 +91,7 @@ impl App {
             inspections: Arc::new(Semaphore::new(permits)),
             uploads: Mutex::default(),
             base_url: base_url.trim_end_matches('/').to_owned(),
+            started_at: clock.now(),
             settings,
             clock,
         })
@@ -104,11 +107,13 @@ impl App {
         self.live.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads ring, callers and tenants anew. If anything is wrong with them, the old ones stay.
-    pub fn reload(&self, settings: Settings) -> Result<(), ConfigError> {
-        let live = Live { ring: load_ring(&settings)?, access: Access::from_settings(&settings)?, settings };
+    /// Reads ring, callers and tenants anew. If anything is wrong with them, the old ones stay. Names the sections that have changed
+    /// and count only at the next start.
+    pub fn reload(&self, settings: Settings) -> Result<Vec<&'static str>, ConfigError> {
+        let idle = self.settings.fixed_changes(&settings);
+        let live = Live { ring: load_ring(&settings)?, access: callers(&settings)?, settings };
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
-        Ok(())
+        Ok(idle)
     }
 
     /// How long this tenant's things are kept.
@@ -147,12 +152,23 @@ pub fn terms(settings: &Settings, default_run_log: crate::config::units::Span) -
     }
 }
 
-/// Makes what a first start needs: a ring, if index and store are both empty. A ring that is missing beside data is a disaster to be
-/// told of, not to be papered over with a new one.
-pub async fn prepare(settings: &Settings) -> Result<(), StartError> {
+/// Who may call, of a service: somebody has to. There is no built-in secret, and a file that was caught half written is none either.
+pub fn callers(settings: &Settings) -> Result<Access, ConfigError> {
+    let access = Access::from_settings(settings)?;
+    if access.is_empty() {
+        let nobody =
+            "nobody could call: configure access.api_keys or access.issuers (`mediakeep access hash-key` makes a key)";
+        return Err(ConfigError(nobody.to_owned()));
+    }
+    Ok(access)
+}
+
+/// Makes the first ring, unless there is one; says whether it did. It is made only while index and store are both empty: a ring that is
+/// missing beside data is a disaster to be told of, not to be papered over with a new one.
+pub async fn first_ring(settings: &Settings) -> Result<bool, StartError> {
     let path = &settings.keys.ring;
     if path.exists() {
-        return Ok(());
+        return Ok(false);
     }
     let blobs = open_blobs(settings)?;
     if index_folder(settings)?.is_some_and(|folder| folder.join("db").exists()) || !blobs.is_empty().await? {
@@ -161,13 +177,9 @@ pub async fn prepare(settings: &Settings) -> Result<(), StartError> {
             path.display()
         ))));
     }
-    let failed = |error: mediakeep_keys::KeyError| StartError::Config(ConfigError(error.to_string()));
-    let ring = Ring::generate(Timestamp::now().as_second()).map_err(failed)?;
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        make_private_folder(folder)
-            .map_err(|error| ConfigError(format!("cannot make {}: {error}", folder.display())))?;
-    }
-    ring.save_new(path).map_err(failed)
+    let ring = Ring::generate(Timestamp::now().as_second()).map_err(|error| ring_failed(&error))?;
+    ring.save_new(path).map_err(|error| ring_failed(&error))?;
+    Ok(true)
 }
 
 /// Makes a folder that only its owner may enter.
@@ -203,7 +215,18 @@ fn percent_decoded(path: &str) -> String {
 }
 
 fn load_ring(settings: &Settings) -> Result<Ring, ConfigError> {
-    Ring::load(&settings.keys.ring).map_err(|error| ConfigError(format!("keys.ring: {error}")))
+    Ring::load(&settings.keys.ring).map_err(|error| ring_failed(&error))
+}
+
+/// The ring's error with everything that lies behind it.
+fn ring_failed(error: &mediakeep_keys::KeyError) -> ConfigError {
+    let mut sentence = format!("keys.ring: {error}");
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        sentence = format!("{sentence}: {inner}");
+        cause = inner.source();
+    }
+    ConfigError(sentence)
 }
 
 fn address(name: &str, raw: &str) -> Result<Url, ConfigError> {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use figment::Figment;
-use figment::providers::{Env, Format, Toml};
+use figment::providers::{Env, Format, Serialized, Toml};
 
 mod check;
 pub mod settings;
@@ -22,11 +22,17 @@ pub struct ConfigError(pub String);
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "mediakeep.toml";
 
+/// What the names of our environment variables begin with.
+const PREFIX: &str = "MEDIAKEEP__";
+
 /// Reads the settings: the file named, else `mediakeep.toml` where it exists, then `MEDIAKEEP__SECTION__KEY`.
 pub fn load(file: Option<&Path>) -> Result<Settings, ConfigError> {
-    let settings = read(file)?;
-    check::check(&settings)?;
-    Ok(settings)
+    read(Figment::new(), file_in_use(file).as_deref())
+}
+
+/// Reads the settings of a command that has its own in place of the defaults, and that no file changes but one that is named.
+pub fn load_over(own: &Settings, file: Option<&Path>) -> Result<Settings, ConfigError> {
+    read(Figment::from(Serialized::defaults(own)), file)
 }
 
 /// The file that [`load`] reads, if there is one.
@@ -35,15 +41,39 @@ pub fn file_in_use(named: Option<&Path>) -> Option<PathBuf> {
     named.map(Path::to_owned).or_else(|| default.exists().then(|| default.to_owned()))
 }
 
-fn read(file: Option<&Path>) -> Result<Settings, ConfigError> {
-    let mut figment = Figment::new();
-    if let Some(file) = file_in_use(file) {
+fn read(mut figment: Figment, file: Option<&Path>) -> Result<Settings, ConfigError> {
+    if let Some(file) = file {
         if !file.is_file() {
             return Err(ConfigError(format!("there is no settings file {}: name one that exists", file.display())));
         }
         figment = figment.merge(Toml::file_exact(file));
     }
-    figment.merge(Env::prefixed("MEDIAKEEP__").split("__")).extract().map_err(|error| ConfigError(error.to_string()))
+    figment = figment.merge(Env::prefixed(PREFIX).split("__"));
+    let settings: Settings = figment.extract().map_err(|error| ConfigError(sentence(&error)))?;
+    match check::refusal(&settings) {
+        None => Ok(settings),
+        Some(refusal) => Err(ConfigError(format!("{refusal}{}", source(&figment, refusal.key)))),
+    }
+}
+
+/// One line, whatever the file's own parser has to say.
+fn sentence(error: &figment::Error) -> String {
+    let lines = error.to_string();
+    lines.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "|").collect::<Vec<_>>().join(" ")
+}
+
+/// Where the setting was set, behind a sentence; nothing where it has its default.
+fn source(figment: &Figment, key: &str) -> String {
+    let Some(metadata) = figment.find_metadata(key) else {
+        return String::new();
+    };
+    match metadata.source.as_ref().and_then(|source| source.file_path()) {
+        Some(file) => format!(" (in {})", file.display()),
+        None if metadata.name.contains("environment") => {
+            format!(" (in {PREFIX}{})", key.to_uppercase().replace('.', "__"))
+        }
+        None => String::new(),
+    }
 }
 
 /// The variable that `put` takes its API key from.

@@ -1,9 +1,13 @@
 //! What the service does when nobody asks: sweep, seal the audit log, read changed settings again.
 
-use std::path::PathBuf;
+use std::future::Future;
+use std::os::unix::fs::MetadataExt;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
@@ -22,17 +26,20 @@ const SEAL_STEP: usize = 1_000;
 /// So often the files of settings and ring are looked at.
 const LOOK_AT_FILES: Duration = Duration::from_secs(2);
 
-/// How settings are read again, and which files tell that they have changed.
+/// The first sweep does not wait for a long interval to pass: what came due while the service was down is due now.
+const FIRST_SWEEP: Duration = Duration::from_secs(60);
+
+/// How settings are read again. That they have changed is told by their file, and by the files of keys that they name.
 pub struct Reload {
-    /// The files.
-    pub files: Vec<PathBuf>,
+    /// The settings file, if there is one.
+    pub file: Option<PathBuf>,
     /// Reads the settings.
     pub read: Box<dyn Fn() -> Result<Settings, ConfigError> + Send + Sync>,
 }
 
 impl std::fmt::Debug for Reload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reload").field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("Reload").field("file", &self.file).finish_non_exhaustive()
     }
 }
 
@@ -68,9 +75,15 @@ impl Jobs {
 
 async fn sweeping(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     let interval = app.settings.retention.sweep_interval.std();
-    while pause(interval, &mut stopped).await {
-        if let Err(error) = sweep::sweep(&app).await {
-            error!(error = %error, "the sweep stopped; the next one goes on: {error}");
+    let mut wait = interval.min(FIRST_SWEEP);
+    while pause(wait, &mut stopped).await {
+        wait = interval;
+        tokio::select! {
+            swept = survived("sweep", sweep::sweep(&app)) => if let Some(Err(error)) = swept {
+                error!(error = %error, "the sweep stopped; the next one goes on: {error}");
+            },
+            // Whatever a sweep has begun stands in the index, and the next one goes on with it.
+            _ = stopped.wait_for(|stopped| *stopped) => return,
         }
     }
 }
@@ -82,13 +95,13 @@ async fn sealing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
             warn!(error = %error, "sampled reads are lost to the audit log: {error}");
         }
         loop {
-            match app.index.seal_audit(SEAL_STEP).await {
-                Ok(sealed) if sealed == SEAL_STEP => {}
-                Ok(_) => break,
-                Err(error) => {
+            match survived("sealing of the audit log", app.index.seal_audit(SEAL_STEP)).await {
+                Some(Ok(sealed)) if sealed == SEAL_STEP => {}
+                Some(Err(error)) => {
                     warn!(error = %error, "audit rows wait unsealed: {error}");
                     break;
                 }
+                Some(Ok(_)) | None => break,
             }
         }
         // The rows of the last requests are sealed too.
@@ -100,7 +113,8 @@ async fn sealing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
 
 async fn reloading(app: Arc<App>, reload: Reload, mut stopped: watch::Receiver<bool>) {
     let mut hangups = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok();
-    let mut seen = stamps(&reload.files);
+    // Nothing was seen yet: a change that came while the service started is found at the first look.
+    let mut seen = None;
     loop {
         let asked = tokio::select! {
             going_on = pause(LOOK_AT_FILES, &mut stopped) => {
@@ -111,16 +125,42 @@ async fn reloading(app: Arc<App>, reload: Reload, mut stopped: watch::Receiver<b
             }
             true = hangup(hangups.as_mut()) => true,
         };
-        let now = stamps(&reload.files);
-        if !asked && now == seen {
+        let now = stamps(&watched(&reload, &app));
+        if !asked && seen.as_ref() == Some(&now) {
             continue;
         }
-        seen = now;
+        let first = seen.replace(now).is_none();
         match (reload.read)().and_then(|settings| app.reload(settings)) {
-            Ok(()) => info!("keys, callers and tenants were read again"),
+            Ok(idle) => {
+                if asked || !first {
+                    info!("keys, callers and tenants were read again");
+                }
+                if !idle.is_empty() {
+                    warn!(sections = ?idle, "changes of {} take a restart", idle.join(", "));
+                }
+                // The settings may name other files now; those were read a moment ago.
+                seen = Some(stamps(&watched(&reload, &app)));
+            }
             Err(error) => error!(error = %error, "the changed settings cannot be used, the old ones stay: {error}"),
         }
     }
+}
+
+/// The settings file, and the files of keys that the settings name.
+fn watched(reload: &Reload, app: &App) -> Vec<PathBuf> {
+    let live = app.live();
+    let issuers = live.settings.access.issuers.iter();
+    let keys = issuers.flat_map(|issuer| issuer.key_file.iter().chain(&issuer.jwks_file)).cloned();
+    reload.file.iter().cloned().chain([live.settings.keys.ring.clone()]).chain(keys).collect()
+}
+
+/// Runs one round of a job to its end. A round that panics is logged and costs no more than itself.
+async fn survived<T>(what: &str, round: impl Future<Output = T>) -> Option<T> {
+    let ended = AssertUnwindSafe(round).catch_unwind().await;
+    if ended.is_err() {
+        error!("a {what} panicked; the next one starts afresh");
+    }
+    ended.ok()
 }
 
 async fn hangup(signal: Option<&mut tokio::signal::unix::Signal>) -> bool {
@@ -130,8 +170,12 @@ async fn hangup(signal: Option<&mut tokio::signal::unix::Signal>) -> bool {
     }
 }
 
-fn stamps(files: &[PathBuf]) -> Vec<Option<SystemTime>> {
-    files.iter().map(|file| std::fs::metadata(file).and_then(|meta| meta.modified()).ok()).collect()
+/// By what a changed file is told: one that was replaced has another inode, whatever time it brings along.
+type Stamp = Option<(u64, u64, Option<SystemTime>)>;
+
+fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
+    let stamp = |file: &Path| std::fs::metadata(file).ok().map(|meta| (meta.ino(), meta.len(), meta.modified().ok()));
+    files.iter().map(|file| stamp(file)).collect()
 }
 
 /// Waits; says whether to go on.

@@ -28,7 +28,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Try it: needs no configuration, keeps everything in ./data, serves until stopped.
+    /// Try it: needs no configuration, keeps everything in ./data, serves until stopped. A settings file counts only if it is named.
     Quickstart {
         /// What to ingest; a sample of its own if nothing is named.
         files: Vec<PathBuf>,
@@ -73,6 +73,8 @@ enum Failure {
 }
 
 fn main() -> ExitCode {
+    // Whatever this program makes is for its own user alone: bytes, index and keys of others who trusted it.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let arguments = Arguments::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -84,7 +86,7 @@ fn main() -> ExitCode {
     let config = arguments.config.as_deref();
     let done = runtime.block_on(async {
         match arguments.command {
-            Command::Quickstart { files } => cli::quickstart::run(&files).await,
+            Command::Quickstart { files } => cli::quickstart::run(config, &files).await,
             Command::Serve { accept_expiry } => cli::serve::run(config, accept_expiry).await,
             Command::Put(put) => put.run().await,
             Command::Sweep { dry_run } => cli::upkeep::sweep(config, dry_run).await,

@@ -44,9 +44,9 @@ pub struct Running {
     jobs: Jobs,
 }
 
-/// Opens the stores, binds the sockets, starts the jobs. `reload` brings settings that were changed meanwhile.
+/// Binds the sockets, opens the stores, starts the jobs. `reload` brings settings that were changed meanwhile.
 pub async fn start(settings: Settings, clock: Clock, reload: Option<Reload>) -> Result<Running, StartError> {
-    app::prepare(&settings).await?;
+    app::callers(&settings)?;
     let listener = bind("server.listen", &settings.server.listen)?;
     let address = local_address(&listener)?;
     let admin = match settings.server.admin_listen.as_str() {
@@ -58,12 +58,8 @@ pub async fn start(settings: Settings, clock: Clock, reload: Option<Reload>) -> 
         "" => format!("http://{address}"),
         url => url.to_owned(),
     };
+    app::first_ring(&settings).await?;
     let app = Arc::new(App::open(settings, clock, base_url)?);
-    if app.live().access.is_empty() {
-        let nobody =
-            "nobody could call: configure access.api_keys or access.issuers (`mediakeep access hash-key` makes a key)";
-        return Err(ConfigError(nobody.to_owned()).into());
-    }
     let mut running = Running {
         address,
         admin_address,

@@ -88,7 +88,7 @@ fn because(view: &AssetView) -> Value {
 
 /// Takes a blob that nobody holds any more out of reach, and its bytes away. Should that fail, the sweep does it.
 async fn remove_bytes(app: &App, wanted: &Doomed) {
-    if let Err(error) = crate::retention::sweep::remove_doomed(app, Some(wanted)).await {
+    if let Err(error) = crate::retention::sweep::remove_at_once(app, wanted).await {
         warn!(blob.key = %wanted.blob, error = %error, "the bytes of a deleted asset stay until the next sweep");
     }
 }

@@ -164,15 +164,18 @@ fn mint_event(caller: &Principal, view: &AssetView, minted: &Minted, now: Timest
         .details(json!({"class": class, "expiresAt": minted.expires_at}))
 }
 
-/// The asset that one of our own URLs names, for its own tenant: any whose MAC is right, past, revoked or alive.
+/// The asset that one of our own URLs names, for its own tenant.
+///
+/// A capability URL counts whose MAC is right, be it past, revoked or alive, and whatever address the service had when it was recorded. A
+/// bound URL proves nothing by itself, so it has to be under our address.
 pub fn asset_of_url(app: &App, tenant: &TenantId, url: &str) -> Option<AssetId> {
-    let path = url.strip_prefix(&app.base_url)?;
-    if let Some(rest) = path.strip_prefix("/a/") {
-        let token = rest.split(['/', '?', '#']).next()?;
-        let live = app.live();
-        let (claims, _) = live.ring.open(token).ok()?;
+    let path = url.split(['?', '#']).next()?;
+    let live = app.live();
+    let tokens = path.match_indices("/a/").filter_map(|(at, before)| path[at + before.len()..].split('/').next());
+    if let Some(claims) = tokens.filter_map(|token| live.ring.open(token).ok()).map(|(claims, _)| claims).next() {
         return (claims.tenant == tenant.as_str()).then(|| AssetId::parse(&claims.asset).ok()).flatten();
     }
+    let path = path.strip_prefix(&app.base_url)?;
     AssetId::parse(path.strip_prefix("/v1/assets/")?.strip_suffix("/content")?).ok()
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Access {
         #[arg(long)]
         tenant: String,
         /// What it allows, separated by commas.
-        #[arg(long, value_delimiter = ',')]
+        #[arg(long, value_delimiter = ',', required = true)]
         scopes: Vec<String>,
     },
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Subcommand;
-use mediakeep::app::{App, make_private_folder};
+use mediakeep::app::{self, App};
 use mediakeep::config::{self, Settings};
 use mediakeep_keys::{KeyError, KeyInfo, Ring, Role};
 use mediakeep_storage::audit::{AuditEvent, AuditKind};
@@ -36,30 +36,22 @@ impl Keys {
     pub(crate) async fn run(self, config: Option<&Path>) -> Result<(), Failure> {
         let settings = config::load(config)?;
         match self {
-            Self::Rotate => rotate(&settings),
+            Self::Rotate => rotate(&settings).await,
             Self::List => list(&settings),
             Self::Retire { kid, force } => retire(&super::open(config)?, &kid, force).await,
         }
     }
 }
 
-fn rotate(settings: &Settings) -> Result<(), Failure> {
+/// Beside data no first ring is made: what was given out under the lost one would be dead, and nobody would know why.
+async fn rotate(settings: &Settings) -> Result<(), Failure> {
     let (path, now) = (&settings.keys.ring, Timestamp::now().as_second());
-    let ring = match Ring::load(path) {
-        Ok(ring) => {
-            let rotated = ring.rotate(now, settings.keys.activate_after.as_secs())?;
-            rotated.save(path)?;
-            rotated
-        }
-        Err(KeyError::Missing { .. }) => {
-            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                make_private_folder(folder)?;
-            }
-            let ring = Ring::generate(now)?;
-            ring.save_new(path)?;
-            ring
-        }
-        Err(error) => return Err(error.into()),
+    let ring = if app::first_ring(settings).await? {
+        Ring::load(path)?
+    } else {
+        let rotated = Ring::load(path)?.rotate(now, settings.keys.activate_after.as_secs())?;
+        rotated.save(path)?;
+        rotated
     };
     print_keys(&ring.keys(now));
     Ok(())

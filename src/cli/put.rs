@@ -7,6 +7,7 @@ use clap::Args;
 use futures_util::TryStreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
 use mediakeep::config::key_from_environment;
+use mediakeep_storage::RunId;
 use reqwest::Client;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde_json::Value;
@@ -39,19 +40,55 @@ impl Put {
                 Failure::BadUse("name the API key's file with --key-file, or set MEDIAKEEP_KEY".to_owned())
             })?,
         };
-        let sender = Sender::new(self.server, self.run, key)?;
-        let mut failed = false;
+        let sender = Sender::new(&self.server, self.run.as_deref(), key)?;
+        let mut worst = None;
         for file in &self.files {
             match sender.send(file).await {
                 Ok(answer) => println!("{}\n  {}", file.display(), text(&answer, "/url")),
-                Err(Failure::Unreachable(sentence) | Failure::BadUse(sentence)) => {
-                    eprintln!("{}: {sentence}", file.display());
-                    failed = true;
+                Err(failure) => {
+                    eprintln!("{}: {failure}", file.display());
+                    worst = worst.max(Some(failure.rank()));
                 }
-                Err(Failure::Found) => failed = true,
             }
         }
-        if failed { Err(Failure::Found) } else { Ok(()) }
+        match worst {
+            None => Ok(()),
+            Some(Rank::Refused) => Err(Failure::Found),
+            Some(Rank::Unreadable) => Err(Failure::BadUse("not every file could be read".to_owned())),
+            Some(Rank::Unreachable) => Err(Failure::Unreachable("not every file was sent".to_owned())),
+        }
+    }
+}
+
+/// Why a file did not arrive.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unsent {
+    /// The server has an answer, and it is no.
+    #[error("{0}")]
+    Refused(String),
+    /// It cannot be read here.
+    #[error("cannot read it: {0}")]
+    Unreadable(#[from] std::io::Error),
+    /// There is no answer.
+    #[error("the server does not answer: {0}")]
+    Unreachable(String),
+}
+
+/// What an exit code goes by: the worst that happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Refused,
+    Unreadable,
+    Unreachable,
+}
+
+impl Unsent {
+    fn rank(&self) -> Rank {
+        match self {
+            Self::Refused(_) => Rank::Refused,
+            Self::Unreadable(_) => Rank::Unreadable,
+            Self::Unreachable(_) => Rank::Unreachable,
+        }
     }
 }
 
@@ -64,14 +101,21 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(server: Url, run: Option<String>, key: String) -> Result<Self, Failure> {
+    pub(crate) fn new(server: &Url, run: Option<&str>, key: String) -> Result<Self, Failure> {
         // A second provider is refused, and then there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().no_proxy().build();
-        let path = match run {
-            Some(run) => format!("v1/runs/{run}/assets"),
+        let path = match run.map(RunId::parse) {
+            Some(Ok(run)) => format!("v1/runs/{run}/assets"),
+            Some(Err(_)) => {
+                let wrong = "--run: 1 to 128 of A-Z a-z 0-9 . _ : ~ -, not . or ..";
+                return Err(Failure::BadUse(wrong.to_owned()));
+            }
             None => "v1/assets".to_owned(),
         };
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Failure::BadUse("the API key is empty, or holds what no key does".to_owned()));
+        }
         let base = format!("{}/", server.as_str().trim_end_matches('/'));
         let url = Url::parse(&base).and_then(|base| base.join(&path));
         Ok(Self {
@@ -82,7 +126,7 @@ impl Sender {
     }
 
     /// Sends one file; the server says what it is.
-    pub(crate) async fn send(&self, path: &Path) -> Result<Value, Failure> {
+    pub(crate) async fn send(&self, path: &Path) -> Result<Value, Unsent> {
         let file = tokio::fs::File::open(path).await?;
         let length = file.metadata().await?.len();
         let bar = progress_bar(length, path);
@@ -100,14 +144,17 @@ impl Sender {
             .header(CONTENT_TYPE, "application/octet-stream")
             .header(CONTENT_LENGTH, length)
             .body(reqwest::Body::wrap_stream(chunks));
-        let response = request.send().await.map_err(|error| Failure::Unreachable(unreachable(&error)))?;
+        let response = request.send().await;
         bar.finish_and_clear();
+        let response = response.map_err(|error| Unsent::Unreachable(cause(&error)))?;
         let status = response.status();
-        let answer: Value = response.json().await.map_err(|error| Failure::Unreachable(unreachable(&error)))?;
-        if !status.is_success() {
-            return Err(Failure::BadUse(format!("{status}: {}", text(&answer, "/message"))));
+        let body = response.bytes().await.map_err(|error| Unsent::Unreachable(cause(&error)))?;
+        // Whatever stands between us and the server may answer with anything.
+        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        match status.is_success() && answer.is_object() {
+            true => Ok(answer),
+            false => Err(Unsent::Refused(format!("{status}: {}", text(&answer, "/message")))),
         }
-        Ok(answer)
     }
 }
 
@@ -117,13 +164,13 @@ pub(crate) fn text<'a>(answer: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// The error without the URL that it would name: a URL may be a capability.
-fn unreachable(error: &reqwest::Error) -> String {
+fn cause(error: &reqwest::Error) -> String {
     use std::error::Error;
     let mut cause: &dyn Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    format!("the server does not answer: {cause}")
+    cause.to_string()
 }
 
 fn read_key(file: &Path) -> Result<String, Failure> {

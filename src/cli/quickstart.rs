@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use mediakeep::access::{Scope, hash_secret, new_secret};
 use mediakeep::app::make_private_folder;
 use mediakeep::clock::Clock;
-use mediakeep::config::Settings;
 use mediakeep::config::settings::ApiKey;
-use mediakeep::{server, telemetry};
+use mediakeep::config::{self, Settings};
+use mediakeep::server::{self, Running};
+use mediakeep::telemetry;
 use serde_json::Value;
 use url::Url;
 
@@ -21,15 +22,17 @@ use crate::Failure;
 /// The run that the files go into.
 const RUN: &str = "quickstart";
 
-pub(crate) async fn run(files: &[PathBuf]) -> Result<(), Failure> {
+pub(crate) async fn run(config: Option<&Path>, files: &[PathBuf]) -> Result<(), Failure> {
     let data = std::path::absolute("data")?;
     make_private_folder(&data)?;
     let key = api_key(&data)?;
-    telemetry::start_log("warn");
-    let running = server::start(settings(&data, &key)?, Clock::System, None).await?;
+    let mut settings = config::load_over(&defaults(&data)?, config)?;
+    settings.access.api_keys.push(key.entry());
+    telemetry::start_log(&settings.telemetry.log);
+    let running = server::start(settings, Clock::System, None).await?;
     let base = format!("http://{}", running.address);
     let server = Url::parse(&base).map_err(|error| Failure::BadUse(error.to_string()))?;
-    let sender = Sender::new(server, Some(RUN.to_owned()), key)?;
+    let sender = Sender::new(&server, Some(RUN), key.0)?;
     let files = if files.is_empty() { write_samples(&data)? } else { files.to_owned() };
     let mut last = None;
     for file in &files {
@@ -38,17 +41,15 @@ pub(crate) async fn run(files: &[PathBuf]) -> Result<(), Failure> {
                 show(file, &answer);
                 last = Some(text(&answer, "/asset/assetId").to_owned());
             }
-            Err(Failure::BadUse(sentence) | Failure::Unreachable(sentence)) => {
-                eprintln!("{}: {sentence}", file.display())
-            }
-            Err(Failure::Found) => {}
+            Err(failure) => eprintln!("{}: {failure}", file.display()),
         }
     }
-    show_next_steps(&data, &base, last.as_deref());
+    show_next_steps(&data, &running, last.as_deref());
     serve::until_told(running).await
 }
 
-fn settings(data: &Path, key: &str) -> Result<Settings, Failure> {
+/// Its own in place of the defaults: everything in one folder, metrics beside, and a quiet log.
+fn defaults(data: &Path) -> Result<Settings, Failure> {
     let mut settings = Settings::default();
     let folder = |scheme: &str, name: &str| -> Result<String, Failure> {
         let url = Url::from_directory_path(data.join(name))
@@ -59,28 +60,45 @@ fn settings(data: &Path, key: &str) -> Result<Settings, Failure> {
     settings.index.url = folder("sled:", "index")?;
     settings.keys.ring = data.join("keys").join("ring.json");
     settings.server.admin_listen = "127.0.0.1:8788".to_owned();
-    let secret = key.strip_prefix("mk_quickstart_").unwrap_or("");
-    settings.access.api_keys.push(ApiKey {
-        id: "quickstart".to_owned(),
-        tenant: "quickstart".to_owned(),
-        scopes: Scope::ALL.into_iter().map(|scope| scope.name().to_owned()).collect(),
-        secret_sha256: hash_secret(secret),
-        expires: None,
-        revoked: false,
-    });
+    settings.telemetry.log = "warn".to_owned();
     Ok(settings)
 }
 
-/// The one API key: made at the first start, read at the next.
-fn api_key(data: &Path) -> Result<String, Failure> {
+/// The one API key.
+struct Key(String);
+
+/// What it begins with; its secret follows.
+const KEY: &str = "mk_quickstart_";
+
+impl Key {
+    /// What the service knows of it.
+    fn entry(&self) -> ApiKey {
+        ApiKey {
+            id: "quickstart".to_owned(),
+            tenant: "quickstart".to_owned(),
+            scopes: Scope::ALL.into_iter().map(|scope| scope.name().to_owned()).collect(),
+            secret_sha256: hash_secret(&self.0[KEY.len()..]),
+            expires: None,
+            revoked: false,
+        }
+    }
+}
+
+/// The key is made at the first start, and read at the next.
+fn api_key(data: &Path) -> Result<Key, Failure> {
     let path = data.join("api-key");
     match fs::read_to_string(&path) {
-        Ok(key) => Ok(key.trim().to_owned()),
+        // A file that a crash left empty must not become a key without a secret.
+        Ok(key) => match key.trim().strip_prefix(KEY) {
+            Some(secret) if !secret.is_empty() => Ok(Key(key.trim().to_owned())),
+            _ => Err(Failure::BadUse(format!("{} holds no key: remove it, and a new one is made", path.display()))),
+        },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let key = format!("mk_quickstart_{}", new_secret());
+            let key = format!("{KEY}{}", new_secret());
             let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
             writeln!(file, "{key}")?;
-            Ok(key)
+            file.sync_all()?;
+            Ok(Key(key))
         }
         Err(error) => Err(error.into()),
     }
@@ -114,11 +132,13 @@ fn show(file: &Path, answer: &Value) {
     println!("{}: {}\n  {}\n", file.display(), found.join(", "), text(answer, "/url"));
 }
 
-fn show_next_steps(data: &Path, base: &str, asset: Option<&str>) {
-    let key = data.join("api-key");
+fn show_next_steps(data: &Path, running: &Running, asset: Option<&str>) {
+    let (base, key) = (&running.app.base_url, data.join("api-key"));
     let bearer = format!("-H \"Authorization: Bearer $(cat '{}')\"", key.display());
+    let metrics = running.admin_address.map(|admin| format!(", metrics on http://{admin}/metrics"));
     println!(
-        "Serving on {base}, metrics on http://127.0.0.1:8788/metrics; stop with Ctrl-C. Open a URL above in a browser, or:\n"
+        "Serving on {base}{}; stop with Ctrl-C. Open a URL above in a browser, or:\n",
+        metrics.unwrap_or_default()
     );
     println!("  # what the run's log references");
     println!("  curl -s {bearer} {base}/v1/runs/{RUN}/debug-bundle/manifest\n");

@@ -1,12 +1,14 @@
 //! `serve`: the service, until it is told to stop.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use mediakeep::app::{self, App};
 use mediakeep::clock::Clock;
+use mediakeep::config::{self, Settings};
 use mediakeep::jobs::Reload;
 use mediakeep::retention::sweep;
 use mediakeep::server::{self, Running};
-use mediakeep::{config, telemetry};
+use mediakeep::telemetry;
 use tracing::info;
 
 use crate::Failure;
@@ -17,11 +19,10 @@ const UNASKED_EXPIRY: usize = 1_000;
 pub(crate) async fn run(config: Option<&Path>, accept_expiry: Option<usize>) -> Result<(), Failure> {
     let settings = config::load(config)?;
     telemetry::start_log(&settings.telemetry.log);
-    check_expiry(config, accept_expiry).await?;
+    check_expiry(&settings, accept_expiry).await?;
     let named = config.map(Path::to_owned);
-    let mut files: Vec<PathBuf> = config::file_in_use(config).into_iter().collect();
-    files.push(settings.keys.ring.clone());
-    let reload = Reload { files, read: Box::new(move || config::load(named.as_deref())) };
+    let file = config::file_in_use(config);
+    let reload = Reload { file, read: Box::new(move || config::load(named.as_deref())) };
     let running = server::start(settings, Clock::System, Some(reload)).await?;
     info!(address = %running.address, base_url = running.app.base_url, "listening on {}", running.address);
     until_told(running).await
@@ -40,15 +41,15 @@ pub(crate) async fn until_told(running: Running) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A slip in the settings must not end a thousand assets before anybody has looked.
-async fn check_expiry(config: Option<&Path>, accepted: Option<usize>) -> Result<(), Failure> {
-    let settings = config::load(config)?;
+/// A slip in the settings must not end a thousand assets before anybody has looked. Who accepts so many accepts fewer.
+async fn check_expiry(settings: &Settings, accepted: Option<usize>) -> Result<(), Failure> {
+    app::callers(settings)?;
     if !settings.keys.ring.exists() {
         return Ok(());
     }
-    let app = super::open(config)?;
+    let app = App::open(settings.clone(), Clock::System, String::new())?;
     let due = sweep::count_due(&app, usize::MAX).await?;
-    if due > UNASKED_EXPIRY && accepted != Some(due) {
+    if due > accepted.unwrap_or(0).max(UNASKED_EXPIRY) {
         return Err(Failure::BadUse(format!(
             "{due} assets would expire at once under these settings: look at `mediakeep sweep --dry-run`, then start with --accept-expiry {due}"
         )));

@@ -341,4 +341,27 @@ impl Settings {
     pub fn tenant(&self, id: &str) -> Option<&Tenant> {
         self.tenants.iter().find(|tenant| tenant.id == id)
     }
+
+    /// The sections that differ and are read at a start alone: all but those of keys, callers and tenants.
+    pub fn fixed_changes(&self, new: &Self) -> Vec<&'static str> {
+        [
+            ("server", self.server != new.server),
+            ("store", self.store != new.store),
+            ("index", self.index != new.index),
+            ("limits", self.limits != new.limits),
+            ("uploads", self.uploads != new.uploads),
+            ("idempotency", self.idempotency != new.idempotency),
+            ("ingest", self.ingest != new.ingest),
+            ("retention", self.retention != new.retention),
+            ("capabilities", self.capabilities != new.capabilities),
+            ("delivery", self.delivery != new.delivery),
+            ("audit", self.audit != new.audit),
+            ("remote", self.remote != new.remote),
+            ("conformance", self.conformance != new.conformance),
+            ("telemetry", self.telemetry != new.telemetry),
+        ]
+        .into_iter()
+        .filter_map(|(section, changed)| changed.then_some(section))
+        .collect()
+    }
 }

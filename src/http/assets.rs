@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::body::{answer, json};
 use super::conditional::{self, Conditions, EntityTag, Outcome, Validators};
 use super::extract::{self, AssetsRead, AssetsWrite, Caller, asset_id, parts, run_id};
-use super::paging::{cursor, limit, read_cursor};
+use super::paging::{List, limit};
 use crate::access::Principal;
 use crate::assets::{AssetError, library, members};
 use crate::error::ApiError;
@@ -113,17 +113,17 @@ async fn list_for(caller: &Principal, request: &HttpRequest, run: Option<RunId>)
         (None, Some(named)) => Some(RunId::parse(&named).map_err(|_| ApiError::validation("runId: not a run id"))?),
         (run, _) => run,
     };
-    let list = format!("{}/assets/{}", caller.tenant, run.as_ref().map_or("", RunId::as_str));
+    let list = List::new(&caller.tenant, format!("assets/{}", run.as_ref().map_or("", RunId::as_str)));
     let query = AssetQuery {
         kind,
         mime_type,
         state,
-        after: read_cursor(&list, raw_cursor.as_deref(), |last| AssetId::parse(last).ok())?,
+        after: list.after(raw_cursor.as_deref(), |last| AssetId::parse(last).ok())?,
         limit: limit(raw_limit.as_deref(), library::DEFAULT_PAGE, library::MAX_PAGE)?,
         run,
     };
     let (views, more) = library::page(&parts(request), &caller.tenant, query).await?;
-    let last = views.last().map(|view| cursor(&list, &view.record.id.to_string()));
+    let last = views.last().map(|view| list.cursor(&view.record.id.to_string()));
     let page = AssetPage { assets: views.iter().map(AssetJson::of).collect(), next_cursor: last.filter(|_| more) };
     Ok(answer(StatusCode::OK, &page))
 }

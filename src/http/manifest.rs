@@ -8,7 +8,7 @@ use mediakeep_storage::index::AssetQuery;
 
 use super::body::answer;
 use super::extract::{self, AssetsRead, Caller, parts, run_id};
-use super::paging::{cursor, limit, read_cursor};
+use super::paging::{List, limit};
 use crate::assets::{library, urls};
 use crate::error::ApiError;
 use crate::projection::manifest::{Counts, Manifest, Signature};
@@ -22,17 +22,17 @@ pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<Ht
     let (app, run, tenant) = (parts(&request), run_id(&request)?, &caller.principal.tenant);
     let found = extract::query(&request, &["limit", "cursor"])?;
     let [raw_limit, raw_cursor] = <[_; 2]>::try_from(found).unwrap_or_default();
-    let list = format!("{tenant}/manifest/{run}");
+    let list = List::new(tenant, format!("manifest/{run}"));
     let query = AssetQuery {
         run: Some(run.clone()),
-        after: read_cursor(&list, raw_cursor.as_deref(), |last| AssetId::parse(last).ok())?,
+        after: list.after(raw_cursor.as_deref(), |last| AssetId::parse(last).ok())?,
         limit: limit(raw_limit.as_deref(), library::MAX_PAGE, library::MAX_PAGE)?,
         ..AssetQuery::default()
     };
     let of_run = runs::show(&app, tenant, &run).await?;
     let counts = Counts { assets: of_run.assets, bytes: of_run.bytes };
     let (views, more) = library::page(&app, tenant, query).await?;
-    let next = views.last().map(|view| cursor(&list, &view.record.id.to_string())).filter(|_| more);
+    let next = views.last().map(|view| list.cursor(&view.record.id.to_string())).filter(|_| more);
     let manifest = Manifest::new(&run, counts, &views, next, |view| urls::bound_url(&app, view.record.id), app.now());
     let live = app.live();
     let signed = manifest.signed(|text| Signature {

@@ -1,29 +1,52 @@
-//! Cursors: where the next page begins. They are opaque to callers, and one of another list or another shape is refused.
+//! Cursors: where the next page begins. They are opaque to callers, and one of another list, another tenant or another shape is refused.
 
 use data_encoding::BASE64URL_NOPAD;
+use mediakeep_storage::TenantId;
 use ring::digest;
 
 use crate::error::ApiError;
 
-/// A cursor of the list `list` behind the entry `last`. The list's name holds all that the list depends on, its tenant first.
-pub fn cursor(list: &str, last: &str) -> String {
-    BASE64URL_NOPAD.encode(&[&mark(list), last.as_bytes()].concat())
+/// A list: whose, and of what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List<'t> {
+    tenant: &'t TenantId,
+    name: String,
 }
 
-/// The entry behind which the page begins.
-pub fn read_cursor<T>(list: &str, raw: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
-    let Some(raw) = raw else {
-        return Ok(None);
-    };
-    let bytes = BASE64URL_NOPAD.decode(raw.as_bytes()).unwrap_or_default();
-    let last = bytes.strip_prefix(&mark(list)).and_then(|last| std::str::from_utf8(last).ok());
-    last.and_then(parse).map(Some).ok_or_else(|| ApiError::validation("cursor: not one of this list"))
-}
+/// So many bytes of a digest tell one list from all others. No secret hangs on them: whoever forges a cursor sees his own list.
+const MARK: usize = 9;
 
-/// Tells lists apart, and says nothing of their names. It is no secret: a cursor gives no right to anything.
-fn mark(list: &str) -> [u8; 8] {
-    let hash = digest::digest(&digest::SHA256, list.as_bytes());
-    hash.as_ref()[..8].try_into().expect("a digest has 32 bytes")
+impl<'t> List<'t> {
+    /// The list of that name.
+    pub fn new(tenant: &'t TenantId, name: impl Into<String>) -> Self {
+        Self { tenant, name: name.into() }
+    }
+
+    /// A cursor behind the entry `last`.
+    pub fn cursor(&self, last: &str) -> String {
+        BASE64URL_NOPAD.encode(&[&self.mark(last), last.as_bytes()].concat())
+    }
+
+    /// The entry behind which the page begins.
+    pub fn after<T>(&self, raw: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
+        let Some(raw) = raw else {
+            return Ok(None);
+        };
+        let bytes = BASE64URL_NOPAD.decode(raw.as_bytes()).ok();
+        let last = bytes.as_deref().and_then(|bytes| self.last(bytes));
+        last.and_then(parse).map(Some).ok_or_else(|| ApiError::validation("cursor: not one of this list"))
+    }
+
+    fn last<'b>(&self, bytes: &'b [u8]) -> Option<&'b str> {
+        let (mark, last) = bytes.split_at_checked(MARK)?;
+        let last = std::str::from_utf8(last).ok()?;
+        (mark == self.mark(last)).then_some(last)
+    }
+
+    fn mark(&self, last: &str) -> Vec<u8> {
+        let text = format!("{}\n{}\n{last}", self.tenant, self.name);
+        digest::digest(&digest::SHA256, text.as_bytes()).as_ref()[..MARK].to_vec()
+    }
 }
 
 /// How many entries the page has.
@@ -43,14 +66,17 @@ mod tests {
 
     #[test]
     fn a_cursor_is_good_for_its_own_list_alone() {
-        let made = cursor("runs", "run-7");
-        let read = |list: &str, raw: &str| read_cursor(list, Some(raw), |last| Some(last.to_owned())).ok().flatten();
+        let tenant = |name: &str| TenantId::parse(name).expect("a tenant");
+        let (acme, globex) = (tenant("acme"), tenant("globex"));
+        let runs = List::new(&acme, "runs");
+        let made = runs.cursor("run-7");
+        let read = |list: &List<'_>, raw: &str| list.after(Some(raw), |last| Some(last.to_owned())).ok().flatten();
 
-        assert_eq!(read("runs", &made), Some("run-7".into()));
-        assert_eq!(read("assets", &made), None);
-        assert!(!String::from_utf8_lossy(&BASE64URL_NOPAD.decode(made.as_bytes()).expect("base64")).contains("runs"));
-        for broken in ["", "!", "cnVucw", &made[1..]] {
-            assert_eq!(read("runs", broken), None, "{broken}");
+        assert_eq!(read(&runs, &made), Some("run-7".into()));
+        assert_eq!(read(&List::new(&acme, "assets"), &made), None);
+        assert_eq!(read(&List::new(&globex, "runs"), &made), None);
+        for broken in ["", "!", "cnVucw", &made[1..], &made[..made.len() - 1]] {
+            assert_eq!(read(&runs, broken), None, "{broken}");
         }
     }
 }

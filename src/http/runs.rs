@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::assets::present;
 use super::body::{answer, json};
 use super::extract::{self, AssetsRead, Caller, RunsWrite, parts, run_id};
-use super::paging::{cursor, limit, read_cursor};
+use super::paging::{List, limit};
 use crate::assets::library;
 use crate::error::ApiError;
 use crate::projection::run::RunJson;
@@ -101,15 +101,14 @@ pub async fn list(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<Ht
         Some("closed") => Some(RunStatus::Closed),
         Some(_) => return Err(ApiError::validation("status: open or closed")),
     };
-    let tenant = &caller.principal.tenant;
-    let of = format!("{tenant}/runs");
+    let list = List::new(&caller.principal.tenant, "runs");
     let query = RunQuery {
         status,
-        after: read_cursor(&of, raw_cursor.as_deref(), |last| RunId::parse(last).ok())?,
+        after: list.after(raw_cursor.as_deref(), |last| RunId::parse(last).ok())?,
         limit: limit(raw_limit.as_deref(), library::DEFAULT_PAGE, library::MAX_PAGE)?,
     };
-    let (views, more) = runs::page(&parts(&request), tenant, query).await?;
-    let last = views.last().map(|view| cursor(&of, view.record.id.as_str()));
+    let (views, more) = runs::page(&parts(&request), &caller.principal.tenant, query).await?;
+    let last = views.last().map(|view| list.cursor(view.record.id.as_str()));
     let page = RunPage { runs: views.iter().map(RunJson::of).collect(), next_cursor: last.filter(|_| more) };
     Ok(answer(StatusCode::OK, &page))
 }

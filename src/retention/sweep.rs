@@ -3,6 +3,9 @@
 //! It costs what is due, not what exists, and may stop at any point: whatever it has begun stands in the index, and the next one goes
 //! on with it. It never asks how old a thing is, only whether anything still needs it.
 
+use std::collections::HashSet;
+
+use jiff::SignedDuration;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::record::Doomed;
 use mediakeep_storage::retention::after;
@@ -41,9 +44,9 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
     let mut report = Report::default();
     settle_due(app, now, &mut report).await?;
     loop {
-        let (removed, failed) = remove_doomed(app, None).await?;
+        let (removed, failed) = remove_doomed(app).await?;
         report.removed_blobs += removed;
-        report.failed_blobs += failed;
+        report.failed_blobs = failed;
         if removed == 0 {
             break;
         }
@@ -110,24 +113,62 @@ async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<()
     }
 }
 
-/// Takes blobs whose time has come out of reach and removes their bytes: `wanted` alone, if it is among them, or a step of all.
-/// Returns how many went and how many could not.
-pub async fn remove_doomed(app: &App, wanted: Option<&Doomed>) -> Result<(u64, u64), StorageError> {
-    let now = app.now();
-    let silent_since = after(now, -app.settings.retention.orphan_grace.0);
-    let doomed = app.index.doom(silent_since, STEP, now).await?;
+/// Takes a step of the blobs whose time has come out of reach and removes their bytes. Returns how many went and how many could not.
+async fn remove_doomed(app: &App) -> Result<(u64, u64), StorageError> {
     let (mut removed, mut failed) = (0, 0);
-    for doomed in doomed.iter().filter(|doomed| wanted.is_none_or(|wanted| wanted == *doomed)) {
-        match app.blobs.remove(&doomed.tenant, doomed.blob).await {
-            Ok(()) => {
-                app.index.forget(doomed).await?;
-                removed += 1;
-            }
-            Err(error) => {
-                warn!(blob.key = %doomed.blob, error = %error, "a blob could not be removed; the next sweep tries again");
-                failed += 1;
-            }
+    for doomed in take_doomed(app).await? {
+        match remove(app, &doomed).await? {
+            true => removed += 1,
+            false => failed += 1,
         }
     }
     Ok((removed, failed))
+}
+
+/// Removes the bytes of this one blob, if its time has come. Whatever else is taken out of reach on the way is left to the sweep.
+pub async fn remove_at_once(app: &App, wanted: &Doomed) -> Result<(), StorageError> {
+    // Each step takes what no step before it took, until there is nothing left but what cannot be removed.
+    let mut seen = HashSet::new();
+    loop {
+        let doomed = take_doomed(app).await?;
+        if doomed.contains(wanted) {
+            return remove(app, wanted).await.map(drop);
+        }
+        let before = seen.len();
+        seen.extend(doomed.into_iter().map(|one| one.blob));
+        if seen.len() == before {
+            return Ok(());
+        }
+    }
+}
+
+async fn take_doomed(app: &App) -> Result<Vec<Doomed>, StorageError> {
+    let now = app.now();
+    app.index.doom(silent_since(app, now), STEP, now).await
+}
+
+/// An upload that is still alive says so three times within this time.
+const SIGNS_OF_LIFE: SignedDuration = SignedDuration::from_secs(60);
+
+/// An upload that has shown no life since then is nobody's any more.
+///
+/// However short the grace: what has shown life since this process began may be one of its own.
+fn silent_since(app: &App, now: Timestamp) -> Timestamp {
+    let grace = app.settings.retention.orphan_grace.0;
+    let nobodys = after(now, -grace).min(app.started_at);
+    nobodys.max(after(now, -grace.max(SIGNS_OF_LIFE)))
+}
+
+/// Says whether the bytes are gone.
+async fn remove(app: &App, doomed: &Doomed) -> Result<bool, StorageError> {
+    match app.blobs.remove(&doomed.tenant, doomed.blob).await {
+        Ok(()) => {
+            app.index.forget(doomed).await?;
+            Ok(true)
+        }
+        Err(error) => {
+            warn!(blob.key = %doomed.blob, error = %error, "a blob could not be removed; the next sweep tries again");
+            Ok(false)
+        }
+    }
 }

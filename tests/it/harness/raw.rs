@@ -32,15 +32,6 @@ pub async fn send(address: SocketAddr, pieces: &[&[u8]], patience: Duration) -> 
     read(&mut stream, patience).await
 }
 
-/// Sends the pieces and goes away without waiting.
-pub async fn send_and_leave(address: SocketAddr, pieces: &[&[u8]]) {
-    let mut stream = TcpStream::connect(address).await.expect("a connection");
-    for piece in pieces {
-        let _ = stream.write_all(piece).await;
-    }
-    let _ = stream.flush().await;
-}
-
 /// The head of an ingest into the run `run-1` by that tenant's owner, up to and with the empty line. The service closes after its
 /// answer.
 pub fn head(tenant: &str, content_type: &str, more: &str) -> Vec<u8> {

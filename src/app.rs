@@ -74,7 +74,7 @@ const INDEX_CACHE: u64 = 32 << 20;
 
 impl App {
     /// Reads the ring and opens the stores, in this order: whoever names a ring that is not there has made no store.
-    pub fn open(settings: Settings, clock: Clock, base_url: String) -> Result<Self, StartError> {
+    pub fn open(settings: Settings, clock: Clock, base_url: &str) -> Result<Self, StartError> {
         let access = Access::from_settings(&settings)?;
         let ring = load_ring(&settings)?;
         let blobs = open_blobs(&settings)?;

@@ -7,10 +7,12 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use mediakeep_keys::Claims;
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::{AssetRecord, AuditEvent, StorageError, TenantId, Timestamp};
 use serde_json::json;
 
+use crate::access::Principal;
 use crate::app::App;
 use crate::config::settings::AuditReads;
 
@@ -29,22 +31,41 @@ struct Waiting {
     counted: HashMap<TenantId, u64>,
 }
 
+/// Who is about to read.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    /// The credential's principal, if there is one.
+    pub caller: Option<&'a Principal>,
+    /// What the capability says, if it is one that opens the bytes.
+    pub claims: Option<&'a Claims>,
+}
+
 /// Notes that somebody is about to read the asset's bytes.
-pub async fn read(app: &App, record: &AssetRecord, principal: &str, url_id: &str) -> Result<(), StorageError> {
-    let event = |now: Timestamp| AuditEvent::new(AuditKind::Read, principal, now).asset(record.id).url(url_id);
+pub async fn read(app: &App, record: &AssetRecord, reader: Reader<'_>) -> Result<(), StorageError> {
     match app.settings.audit.reads {
         AuditReads::Off => Ok(()),
-        AuditReads::Full => app.index.record(&record.tenant, vec![event(app.now())]).await,
+        AuditReads::Full => app.index.record(&record.tenant, vec![reader.event(record, app.now())]).await,
         AuditReads::Sampled => {
             let mut waiting = app.reads.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             if waiting.sampled.len() < SAMPLE {
-                waiting.sampled.push((record.tenant.clone(), event(app.now())));
+                waiting.sampled.push((record.tenant.clone(), reader.event(record, app.now())));
             } else if let Some(count) = waiting.counted.get_mut(&record.tenant) {
                 *count += 1;
             } else {
                 waiting.counted.insert(record.tenant.clone(), 1);
             }
             Ok(())
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn event(self, record: &AssetRecord, now: Timestamp) -> AuditEvent {
+        let principal = self.caller.map_or("capability", |caller| &*caller.id);
+        let event = AuditEvent::new(AuditKind::Read, principal, now).asset(record.id);
+        match self.claims {
+            Some(claims) => event.url(claims.url_id()),
+            None => event,
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) mod upkeep;
 fn open(config: Option<&Path>) -> Result<App, Failure> {
     let settings = config::load(config)?;
     let base_url = settings.server.public_base_url.clone();
-    Ok(App::open(settings, Clock::System, base_url)?)
+    Ok(App::open(settings, Clock::System, &base_url)?)
 }
 
 /// Prints the settings in force, as a file that would set them.

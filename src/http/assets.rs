@@ -21,8 +21,7 @@ use crate::projection::asset::AssetJson;
 #[serde(rename_all = "camelCase")]
 pub struct AssetPage {
     assets: Vec<AssetJson>,
-    /// Where the next page begins; absent on the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Where the next page begins; `null` on the last.
     next_cursor: Option<String>,
 }
 

@@ -55,8 +55,7 @@ pub struct References {
 #[serde(rename_all = "camelCase")]
 pub struct RunPage {
     runs: Vec<RunJson>,
-    /// Where the next page begins; absent on the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Where the next page begins; `null` on the last.
     next_cursor: Option<String>,
 }
 

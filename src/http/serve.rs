@@ -23,6 +23,7 @@ use super::range::{self, Plan, multipart};
 use crate::app::App;
 use crate::assets::cache::CachedRow;
 use crate::assets::fetch;
+use crate::audit;
 use crate::error::ApiError;
 
 /// What is small enough is read in one piece: one body, no stream.
@@ -68,7 +69,8 @@ pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> 
             (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
         }
     };
-    respond(&app, &request, &opened.row, cache_control, wish).await
+    let reader = audit::Reader { caller: caller.as_ref(), claims: Some(&opened.claims) };
+    respond(&app, &request, Grant { row: &opened.row, reader, cache_control, wish }).await
 }
 
 /// The bytes of an asset, for a credential of its tenant.
@@ -100,7 +102,9 @@ pub async fn bound(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<H
     let app = extract::parts(&request);
     let asset = extract::asset_id(&request)?;
     let row = fetch::open_bound(&app, &caller.principal.tenant, asset).await?;
-    respond(&app, &request, &row, HeaderValue::from_static("no-store"), None).await
+    let reader = audit::Reader { caller: Some(&caller.principal), claims: None };
+    let cache_control = HeaderValue::from_static("no-store");
+    respond(&app, &request, Grant { row: &row, reader, cache_control, wish: None }).await
 }
 
 /// What a browser asks before it asks: answered without a look at the token.
@@ -142,20 +146,22 @@ pub async fn for_every_page(
     Ok(response)
 }
 
-async fn respond(
-    app: &App,
-    request: &HttpRequest,
-    row: &CachedRow,
+/// What a request that may have the bytes is given, and how.
+struct Grant<'a> {
+    row: &'a CachedRow,
+    reader: audit::Reader<'a>,
     cache_control: HeaderValue,
     wish: Option<Disposition>,
-) -> Result<HttpResponse, ApiError> {
-    let (record, delivery) = (&row.view.record, &row.delivery);
-    let validators = validators(row)?;
+}
+
+async fn respond(app: &App, request: &HttpRequest, grant: Grant<'_>) -> Result<HttpResponse, ApiError> {
+    let (record, delivery) = (&grant.row.view.record, &grant.row.delivery);
+    let validators = validators(grant.row)?;
     let mut response = HttpResponse::Ok();
     response
         .insert_header((header::ETAG, text(&delivery.etag)))
         .insert_header((header::LAST_MODIFIED, text(&delivery.last_modified)))
-        .insert_header((header::CACHE_CONTROL, cache_control))
+        .insert_header((header::CACHE_CONTROL, grant.cache_control))
         .insert_header((header::ACCEPT_RANGES, HeaderValue::from_static("bytes")))
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
         .insert_header((header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
@@ -167,7 +173,7 @@ async fn respond(
             return Err(ApiError::new(StatusCode::PRECONDITION_FAILED, "version_conflict", "the asset is another one"));
         }
     }
-    let disposition = match wish {
+    let disposition = match grant.wish {
         Some(Disposition::Attachment) => &delivery.attachment,
         // "inline" is a wish that only passive media are granted, and they have it already.
         Some(Disposition::Inline) | None => &delivery.disposition,
@@ -182,15 +188,10 @@ async fn respond(
     }
     let plan = range::plan(wanted_range(request, &validators), len);
     if plan == Plan::Unsatisfiable {
-        return Err(ApiError::new(
-            StatusCode::RANGE_NOT_SATISFIABLE,
-            "validation_error",
-            "no byte of that range is there",
-        )
-        .reason("range_not_satisfiable")
-        .header("content-range", range::unsatisfied(len)));
+        return Err(unsatisfiable(len));
     }
     let blob = app.blobs.open_blob(&record.tenant, record.blob, len).await?;
+    audit::read(app, record, grant.reader).await?;
     match plan {
         Plan::Whole => {
             app.metrics.sent(len);
@@ -210,8 +211,14 @@ async fn respond(
             response.status(StatusCode::PARTIAL_CONTENT);
             Ok(several(&mut response, &blob, &ranges, &delivery.content_type))
         }
-        Plan::Unsatisfiable => Err(ApiError::not_found()),
+        Plan::Unsatisfiable => Err(unsatisfiable(len)),
     }
+}
+
+fn unsatisfiable(len: u64) -> ApiError {
+    ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "validation_error", "no byte of that range is there")
+        .reason("range_not_satisfiable")
+        .header("content-range", range::unsatisfied(len))
 }
 
 async fn body(

@@ -5,8 +5,10 @@
 
 use std::collections::HashSet;
 
+use futures_util::future::try_join_all;
 use jiff::SignedDuration;
 use mediakeep_storage::blob::RecordOf;
+use mediakeep_storage::index::Look;
 use mediakeep_storage::record::Doomed;
 use mediakeep_storage::retention::after;
 use mediakeep_storage::{StorageError, Timestamp};
@@ -17,6 +19,9 @@ use crate::app::App;
 
 /// How many looks, assets or blobs are taken at a time: small enough that a request waits behind one step for a moment only.
 const STEP: usize = 256;
+
+/// How many of them are worked on at a time: each waits for the disk, and side by side they share the wait.
+const SIDE_BY_SIDE: usize = 32;
 
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -87,39 +92,52 @@ async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<()
         if due.is_empty() {
             return Ok(());
         }
-        for look in due {
-            let terms = app.terms(&look.tenant);
-            loop {
-                let settled = app.index.settle(&look, STEP, &terms, "sweep", now).await?;
-                for record in &settled.expired {
-                    app.rows.changed(record.id);
-                    report.expired += 1;
-                    report.expired_bytes += record.bytes;
-                }
-                for asset in &settled.dropped {
-                    app.rows.changed(*asset);
-                    if let Err(error) = app.blobs.remove_records(&look.tenant, RecordOf::Asset(*asset), None).await {
-                        warn!(asset.id = %asset, error = %error, "the recovery record of a dropped tombstone stays behind");
-                    }
-                }
-                report.kept += settled.kept as u64;
-                report.dropped += settled.dropped.len() as u64;
-                if settled.done {
-                    break;
-                }
-                tokio::task::yield_now().await;
+        for some in due.chunks(SIDE_BY_SIDE) {
+            for part in try_join_all(some.iter().map(|look| settle(app, look, now))).await? {
+                report.expired += part.expired;
+                report.expired_bytes += part.expired_bytes;
+                report.kept += part.kept;
+                report.dropped += part.dropped;
             }
+        }
+    }
+}
+
+/// Settles one look to its end.
+async fn settle(app: &App, look: &Look, now: Timestamp) -> Result<Report, StorageError> {
+    let terms = app.terms(&look.tenant);
+    let mut report = Report::default();
+    loop {
+        let settled = app.index.settle(look, STEP, &terms, "sweep", now).await?;
+        for record in &settled.expired {
+            app.rows.changed(record.id);
+            report.expired += 1;
+            report.expired_bytes += record.bytes;
+        }
+        for asset in &settled.dropped {
+            app.rows.changed(*asset);
+            if let Err(error) = app.blobs.remove_records(&look.tenant, RecordOf::Asset(*asset), None).await {
+                warn!(asset.id = %asset, error = %error, "the recovery record of a dropped tombstone stays behind");
+            }
+        }
+        report.kept += settled.kept as u64;
+        report.dropped += settled.dropped.len() as u64;
+        if settled.done {
+            return Ok(report);
         }
     }
 }
 
 /// Takes a step of the blobs whose time has come out of reach and removes their bytes. Returns how many went and how many could not.
 async fn remove_doomed(app: &App) -> Result<(u64, u64), StorageError> {
+    let doomed = take_doomed(app).await?;
     let (mut removed, mut failed) = (0, 0);
-    for doomed in take_doomed(app).await? {
-        match remove(app, &doomed).await? {
-            true => removed += 1,
-            false => failed += 1,
+    for some in doomed.chunks(SIDE_BY_SIDE) {
+        for gone in try_join_all(some.iter().map(|doomed| remove(app, doomed))).await? {
+            match gone {
+                true => removed += 1,
+                false => failed += 1,
+            }
         }
     }
     Ok((removed, failed))

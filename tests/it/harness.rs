@@ -23,6 +23,7 @@ use tempfile::TempDir;
 
 pub mod bytes;
 pub mod form;
+pub mod log;
 pub mod process;
 pub mod raw;
 pub mod told;

@@ -5,6 +5,7 @@
 mod harness;
 
 mod arrows;
+mod audit;
 mod callers;
 mod capabilities;
 mod command_line;

@@ -141,16 +141,17 @@ impl Place {
 /// Runs a command to its end.
 pub fn ran(mut command: Command) -> Ran {
     let began = Instant::now();
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    while child.try_wait().expect("a child").is_none() {
-        if began.elapsed() > PATIENCE {
-            let _ = child.kill();
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let id = child.id();
+    let (done, waiting) = std::sync::mpsc::channel();
+    // Its output is read while it runs: a program whose pipe is full never ends.
+    std::thread::spawn(move || done.send(child.wait_with_output()));
+    let output = waiting.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let _ = Command::new("kill").args(["-9", &id.to_string()]).status();
+        waiting.recv().expect("a program that was killed ends")
+    });
     let took = began.elapsed();
-    let output = child.wait_with_output().expect("its output");
+    let output = output.expect("its output");
     Ran {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

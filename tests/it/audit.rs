@@ -1,0 +1,93 @@
+//! What the audit log holds: every change with its place in the chain, and reads as far as they are asked for.
+
+use mediakeep::audit;
+use mediakeep::config::settings::AuditReads;
+use mediakeep_storage::TenantId;
+use mediakeep_storage::audit::{AuditKind, AuditRow};
+use serde_json::{Value, json};
+
+use crate::harness::Host;
+use crate::harness::bytes::png;
+
+async fn rows(host: &Host) -> Vec<AuditRow> {
+    let (index, acme) = (&host.app().index, TenantId::parse("acme").expect("a tenant"));
+    while index.seal_audit(1_000).await.expect("sealed") > 0 {}
+    index.audit_rows(&acme, 0, 1_000).await.expect("rows")
+}
+
+fn reads(rows: &[AuditRow]) -> Vec<&AuditRow> {
+    rows.iter().filter(|row| row.event.kind == AuditKind::Read).collect()
+}
+
+#[tokio::test]
+async fn every_change_stands_in_the_chain() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let asset = owner.upload(png(2, 2)).await;
+    owner.share(&asset, 60).await;
+    owner.patch(&format!("/v1/assets/{}", asset.id), &json!({"alt": "a square"})).await;
+    owner.put("/v1/runs/run-1", &json!({"logRetentionSeconds": 60, "status": "closed"})).await;
+    host.advance(std::time::Duration::from_secs(61));
+    host.sweep().await;
+
+    let rows = rows(&host).await;
+
+    let kinds: Vec<AuditKind> = rows.iter().map(|row| row.event.kind).collect();
+    use AuditKind::{Amend, Expire, Floor, Ingest, Mint};
+    assert_eq!(kinds, [Ingest, Mint, Amend, Floor, Expire]);
+    let acme = TenantId::parse("acme").expect("a tenant");
+    assert!(rows.iter().all(|row| row.holds(&acme)));
+    assert_eq!(rows[0].previous, AuditRow::GENESIS);
+    assert!(rows.windows(2).all(|pair| pair[1].previous == pair[0].hash && pair[1].seq == pair[0].seq + 1));
+    let text = serde_json::to_string(&rows).expect("JSON");
+    assert!(!text.contains("eyJ"), "no row holds a token");
+}
+
+#[tokio::test]
+async fn a_full_log_has_each_read_before_its_bytes_are_there() {
+    let host = Host::with(|settings| settings.audit.reads = AuditReads::Full).await;
+    let asset = host.owner("acme").upload(png(2, 2)).await;
+
+    assert_eq!(host.stranger().get(&asset.url).await.status(), 200);
+    assert_eq!(host.owner("acme").get(&format!("/v1/assets/{}/content", asset.id)).await.status(), 200);
+    assert_eq!(host.stranger().head(&asset.url).await.status(), 200);
+
+    let rows = rows(&host).await;
+    let reads = reads(&rows);
+    let seen: Vec<(&str, Option<&str>)> =
+        reads.iter().map(|row| (row.event.principal.as_str(), row.event.url_id.as_deref())).collect();
+    let durable = format!("{}.1", asset.id);
+    assert_eq!(seen, [("capability", Some(durable.as_str())), ("acme-all", None)], "HEAD sends no bytes");
+}
+
+#[tokio::test]
+async fn a_sampled_log_says_how_many_reads_it_left_out() {
+    let host = Host::start().await;
+    let asset = host.owner("acme").upload(png(2, 2)).await;
+    audit::flush(host.app()).await.expect("written");
+    let before = reads(&rows(&host).await).len();
+
+    for _ in 0..30 {
+        assert_eq!(host.stranger().get(&asset.url).await.status(), 200);
+    }
+    audit::flush(host.app()).await.expect("written");
+
+    let rows = rows(&host).await;
+    let reads = reads(&rows);
+    let left_out: u64 =
+        reads.iter().filter_map(|row| row.event.details.as_ref()?.get("notLogged").and_then(Value::as_u64)).sum();
+    let told = reads.iter().filter(|row| row.event.details.is_none()).count();
+    assert!(told > before && told < 30, "{told}");
+    assert_eq!(told as u64 + left_out, 30);
+}
+
+#[tokio::test]
+async fn a_log_without_reads_has_none() {
+    let host = Host::with(|settings| settings.audit.reads = AuditReads::Off).await;
+    let asset = host.owner("acme").upload(png(2, 2)).await;
+
+    host.stranger().get(&asset.url).await;
+    audit::flush(host.app()).await.expect("written");
+
+    assert!(reads(&rows(&host).await).is_empty());
+}

@@ -38,6 +38,22 @@ async fn a_first_start_that_is_cut_off_stands_in_nobodys_way() {
     assert_eq!(place.run(&["verify"]).code, 0);
 }
 
+#[tokio::test]
+async fn an_index_that_was_cut_off_while_it_was_made_is_made_anew() {
+    let made = Place::new();
+    assert!(made.serve().await.stop().await.success());
+    let conf = std::fs::read(made.file("index/conf")).expect("the shape of sled's log");
+    for length in [0, 1, 8, 9, conf.len() - 4, conf.len() - 1, conf.len()] {
+        let place = Place::new();
+        std::fs::create_dir_all(place.file("index/blobs")).expect("a folder");
+        place.write("index/conf", &conf[..length]);
+        let server = place.serve().await;
+        server.upload(noise(100, 1)).await;
+        assert!(server.stop().await.success());
+        place.must_run(&["verify"]);
+    }
+}
+
 /// Kills a server so many times while it is being sent to, and looks at what is left; says how many uploads were acknowledged.
 async fn killed_again_and_again(kills: usize) -> usize {
     let place = Place::with("[retention]\norphan_grace = \"0s\"\nsweep_interval = \"1s\"");

@@ -22,6 +22,7 @@ const LET_GO: Duration = Duration::from_secs(5);
 
 /// Opens sled in this folder, making it if need be, with everything that leads to it durable.
 pub(super) fn open(path: &Path, options: &SledOptions) -> Result<(::sled::Db, Files), StorageError> {
+    forget_half_made(path).map_err(|error| StorageError::file("index", "opening the index", &error))?;
     let made = path.ancestors().take_while(|folder| !folder.exists()).count();
     let db = ::sled::Config::new()
         .path(path)
@@ -39,6 +40,18 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<(::sled::Db, Fi
     db.flush().map_err(|error| failed("writing the index", error))?;
     let files = Files::open(path, made).map_err(|error| StorageError::file("index", "opening the index", &error))?;
     Ok((db, files))
+}
+
+/// Removes the shape of a log that was never begun: sled writes `conf` in two pieces before it makes `db`, and does not open what a crash
+/// between the two has left.
+fn forget_half_made(path: &Path) -> io::Result<()> {
+    if path.join("db").exists() {
+        return Ok(());
+    }
+    match fs::remove_file(path.join("conf")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Dropped after sled was closed, it waits until the next open of the folder would get the lock.

@@ -70,7 +70,10 @@ pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(),
             remove_bytes(app, &Doomed { tenant: tenant.clone(), blob: record.blob }).await;
             Ok(())
         }
-        Deleted::WasGone(_) => Ok(()),
+        Deleted::WasGone(record) => {
+            remove_bytes(app, &Doomed { tenant: tenant.clone(), blob: record.blob }).await;
+            Ok(())
+        }
         Deleted::Unknown => Err(AssetError::NotFound),
         Deleted::Protected(view) => Err(AssetError::Protected {
             retain_until: view.floor.protected.and_then(mediakeep_storage::retention::Until::instant),

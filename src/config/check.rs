@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use mediakeep_storage::TenantId;
 
-use super::settings::{AuditReads, Conformance, Delivery, Remote, Settings, Uploads};
+use super::settings::{Conformance, Delivery, Remote, Settings, Uploads};
 use super::units::Span;
 
 /// Why a setting cannot be.
@@ -104,6 +104,7 @@ fn not_here_yet(settings: &Settings) -> Option<Refusal> {
     let Settings { limits, remote, .. } = settings;
     let unset = Remote::default();
     let set = [
+        ("server.trusted_proxies", !settings.server.trusted_proxies.is_empty()),
         ("delivery.redirect", settings.delivery != Delivery::default()),
         ("remote.enabled", remote.enabled),
         ("remote.allow_ports", remote.allow_ports != unset.allow_ports),
@@ -112,7 +113,6 @@ fn not_here_yet(settings: &Settings) -> Option<Refusal> {
         ("conformance.seams", settings.conformance.seams),
         ("conformance.tenant", settings.conformance != Conformance::default()),
         ("uploads.expire", settings.uploads != Uploads::default()),
-        ("audit.reads", settings.audit.reads == AuditReads::Full),
         ("limits.tenant_bytes", limits.tenant_bytes.0 != 0),
         ("limits.tenant_assets", limits.tenant_assets != 0),
         ("limits.requests_per_second", limits.requests_per_second != 0),

@@ -168,7 +168,8 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<AssetRecord>, StorageError>;
 
-    /// Ends the asset on its owner's word, unless something protects it; its blob, if nobody else holds it, is doomed at once.
+    /// Ends the asset on its owner's word, unless something protects it; its blob, if nobody else holds it, may be doomed at once, also
+    /// if the asset had ended before.
     async fn delete(
         &self,
         tenant: &TenantId,

@@ -50,14 +50,11 @@ async fn two_tenants_share_nothing_and_neither_answer_tells() {
         let mut told = answer.clone();
         let mut path = vec![&mut told];
         while let Some(value) = path.pop() {
-            match value {
-                Value::Object(members) => {
-                    for name in ["assetId", "url", "mediaRef", "envelopeId", "correlationId"] {
-                        members.remove(name);
-                    }
-                    path.extend(members.values_mut());
+            if let Value::Object(members) = value {
+                for name in ["assetId", "url", "mediaRef", "envelopeId", "correlationId"] {
+                    members.remove(name);
                 }
-                _ => {}
+                path.extend(members.values_mut());
             }
         }
         told

@@ -242,6 +242,23 @@ pub(super) async fn an_owner_deletes_what_nothing_protects(index: Subject) {
     assert_eq!(erased, 2, "what ended nothing has no event");
 }
 
+pub(super) async fn deleting_what_has_ended_brings_the_end_of_its_bytes_forward(index: Subject) {
+    let owner = Owner::of(&index, "acme");
+    let dead = owner.upload(None, "bytes", day(0)).await.record;
+    owner.sweep(day(1)).await;
+    assert_eq!(owner.doom(day(1)).await, vec![], "they wait for somebody to take them up");
+
+    assert!(matches!(owner.delete(dead.id, day(1)).await, Deleted::WasGone(_)));
+
+    assert_eq!(owner.remove_doomed(day(1)).await, vec![dead.blob]);
+    let again = owner.upload(None, "held", day(2)).await.record;
+    owner.sweep(day(3)).await;
+    let taken_up = owner.upload(None, "held", day(3)).await.record;
+    assert!(matches!(owner.delete(again.id, day(3)).await, Deleted::WasGone(_)));
+    assert_eq!(taken_up.blob, again.blob);
+    assert_eq!(owner.doom(day(3)).await, vec![], "another asset holds them");
+}
+
 pub(super) async fn what_is_due_is_counted_once(index: Subject) {
     let owner = Owner::of(&index, "acme");
     let two_runs = owner.upload(Some("run-1"), "two runs", day(0)).await.record.id;

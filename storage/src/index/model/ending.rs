@@ -102,6 +102,9 @@ impl State {
             return Deleted::Unknown;
         };
         if !record.is_live() {
+            if let Some(Blob { life: Life::Shareable(_, Some(remove_at)), .. }) = self.blob_mut(tenant, record.blob) {
+                *remove_at = now.min(*remove_at);
+            }
             return Deleted::WasGone(record);
         }
         if self.floor(&record, terms).protected.is_some_and(|until| !until.is_past(now)) {

@@ -97,6 +97,23 @@ pub(super) fn release(
     Ok(())
 }
 
+/// A condemned blob goes at `remove_at` at the latest; any other stays what it is.
+pub(super) fn hurry(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    blob: BlobKey,
+    remove_at: Timestamp,
+) -> Result<(), StorageError> {
+    match draft.rows().blob(tenant, blob)? {
+        Some(before) if matches!(before.state, BlobState::Condemned { remove_at: later } if later > remove_at) => {
+            let sooner = BlobEntry { state: BlobState::Condemned { remove_at }, ..before.clone() };
+            draft.put_blob(tenant, blob, Some(&before), &sooner);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Takes what is past its time out of reach, and names it with what was taken earlier.
 ///
 /// What is new comes first: bytes that cannot be removed must not keep all others in the store.

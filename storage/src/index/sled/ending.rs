@@ -197,6 +197,7 @@ pub(super) fn delete(
         return Ok(Deleted::Unknown);
     };
     if !row.record.is_live() {
+        blobs::hurry(draft, tenant, row.record.blob, now)?;
         return Ok(Deleted::WasGone(row.record));
     }
     let keeping = draft.rows().keeping(&row.record, terms)?;

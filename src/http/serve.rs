@@ -61,8 +61,7 @@ const MAX_AGE: i64 = 300;
 pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let app = extract::parts(&request);
     let caller = extract::authenticated(&request).ok();
-    let token = request.match_info().query("capability");
-    let opened = fetch::open_capability(&app, token, caller.as_ref()).await?;
+    let opened = fetch::open_capability(&app, token(&request), caller.as_ref()).await?;
     let (cache_control, wish) = match &opened.claims.class {
         Class::Durable => (durable_caching(&app, &opened.row), None),
         Class::Delivery { disposition, .. } => {
@@ -144,6 +143,11 @@ pub async fn for_every_page(
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     Ok(response)
+}
+
+/// The first segment behind the route's prefix; what follows it is a name for people.
+fn token(request: &HttpRequest) -> &str {
+    request.match_info().unprocessed().split('/').nth(1).unwrap_or_default()
 }
 
 /// What a request that may have the bytes is given, and how.

@@ -62,13 +62,13 @@ pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> 
     let app = extract::parts(&request);
     let caller = extract::authenticated(&request).ok();
     let opened = fetch::open_capability(&app, token(&request), caller.as_ref()).await?;
-    let (cache_control, wish) = match &opened.claims.class {
+    let (cache_control, wish) = match &opened.capability.claims.class {
         Class::Durable => (durable_caching(&app, &opened.row), None),
         Class::Delivery { disposition, .. } => {
             (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
         }
     };
-    let reader = audit::Reader { caller: caller.as_ref(), claims: Some(&opened.claims) };
+    let reader = audit::Reader { caller: caller.as_ref(), claims: Some(&opened.capability.claims) };
     respond(&app, &request, Grant { row: &opened.row, reader, cache_control, wish }).await
 }
 

@@ -25,6 +25,7 @@ use url::Url;
 use crate::error::StorageError;
 use crate::ids::{BlobKey, Digest, TenantId};
 
+mod buffers;
 mod local;
 mod object;
 mod read;

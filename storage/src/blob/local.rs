@@ -12,6 +12,7 @@ use bytes::Bytes;
 use ring::digest;
 use tokio::task::JoinHandle;
 
+use super::buffers::Buffers;
 use super::{Blob, PIECE, Sealed};
 use crate::error::StorageError;
 use crate::ids::{BlobKey, Digest, TenantId};
@@ -20,11 +21,12 @@ use crate::ids::{BlobKey, Digest, TenantId};
 #[derive(Debug, Clone)]
 pub(super) struct Files {
     root: PathBuf,
+    buffers: Buffers,
 }
 
 impl Files {
     pub(super) fn open(root: &Path) -> Result<Self, StorageError> {
-        let files = Self { root: root.to_owned() };
+        let files = Self { root: root.to_owned(), buffers: Buffers::default() };
         ensure_folder(&files.root.join("staging")).map_err(failed("making the store's folders"))?;
         ensure_folder(&files.root.join("t")).map_err(failed("making the store's folders"))?;
         Ok(files)
@@ -32,7 +34,7 @@ impl Files {
 
     pub(super) fn open_blob(&self, tenant: &TenantId, blob: BlobKey, bytes: u64) -> Result<Blob, StorageError> {
         match File::open(self.sealed_path(tenant, blob)) {
-            Ok(file) => Ok(Blob::file(file, bytes)),
+            Ok(file) => Ok(Blob::file(file, bytes, self.buffers.clone())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StorageError::NoSuchBlob),
             Err(error) => Err(failed("opening a blob")(error)),
         }

@@ -232,7 +232,7 @@ async fn body(
 ) -> Result<HttpResponse, ApiError> {
     let length = range.end - range.start;
     if length <= SMALL {
-        return Ok(response.body(blob.read(range).await?));
+        return Ok(response.body(blob.read_and_keep(range).await?));
     }
     Ok(response.body(SizedStream::new(length, blob.stream(range))))
 }

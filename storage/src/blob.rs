@@ -26,6 +26,7 @@ use crate::error::StorageError;
 use crate::ids::{BlobKey, Digest, TenantId};
 
 mod buffers;
+mod hot;
 mod local;
 mod object;
 mod read;

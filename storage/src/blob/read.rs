@@ -14,6 +14,7 @@ use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use rustix::io::ReadWriteFlags;
 
 use super::buffers::{Buffers, CHUNK};
+use super::hot::Place;
 use super::unavailable;
 use crate::error::StorageError;
 
@@ -26,13 +27,18 @@ pub struct Blob {
 
 #[derive(Debug, Clone)]
 enum Source {
-    File { file: Arc<File>, buffers: Buffers },
+    File { file: Arc<File>, buffers: Buffers, place: Option<Place> },
+    Memory(Bytes),
     Object { objects: Arc<dyn ObjectStore>, path: Path },
 }
 
 impl Blob {
-    pub(super) fn file(file: File, bytes: u64, buffers: Buffers) -> Self {
-        Self { source: Source::File { file: Arc::new(file), buffers }, bytes }
+    pub(super) fn file(file: File, bytes: u64, buffers: Buffers, place: Option<Place>) -> Self {
+        Self { source: Source::File { file: Arc::new(file), buffers, place }, bytes }
+    }
+
+    pub(super) fn memory(bytes: Bytes) -> Self {
+        Self { bytes: bytes.len() as u64, source: Source::Memory(bytes) }
     }
 
     pub(super) fn object(objects: Arc<dyn ObjectStore>, path: Path, bytes: u64) -> Self {
@@ -55,6 +61,17 @@ impl Blob {
             Some(bytes) => Ok(bytes),
             None => fetch(self.source.clone(), range).await,
         }
+    }
+
+    /// The same for a reader who may not be the last: all of a small blob is kept in memory for the next.
+    pub async fn read_and_keep(&self, range: Range<u64>) -> Result<Bytes, StorageError> {
+        let read = self.read(range.clone()).await?;
+        if let Source::File { place: Some(place), .. } = &self.source
+            && range == (0..self.bytes)
+        {
+            place.keep(&read);
+        }
+        Ok(read)
     }
 
     /// The blob as a file, for a blocking thread of the runtime.
@@ -110,11 +127,13 @@ impl Stream for BlobStream {
     }
 }
 
-/// The range, if all of it is in the page cache: then reading it on the spot is cheaper than a thread hop. `None`: it has
+/// The range, if all of it is in memory or in the page cache: then reading it on the spot is cheaper than a thread hop. `None`: it has
 /// to be fetched, or the file system cannot say.
 fn read_now(source: &Source, range: &Range<u64>) -> Option<Bytes> {
-    let Source::File { file, buffers } = source else {
-        return None;
+    let (file, buffers) = match source {
+        Source::File { file, buffers, .. } => (file, buffers),
+        Source::Memory(bytes) => return part(bytes, range),
+        Source::Object { .. } => return None,
     };
     let mut buffer = buffers.take(length(range));
     let mut slices = [IoSliceMut::new(buffer.as_mut())];
@@ -123,9 +142,14 @@ fn read_now(source: &Source, range: &Range<u64>) -> Option<Bytes> {
     (read == Ok(length(range))).then(|| buffer.filled())
 }
 
+fn part(bytes: &Bytes, range: &Range<u64>) -> Option<Bytes> {
+    let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
+    (range.end <= bytes.len()).then(|| bytes.slice(range))
+}
+
 async fn fetch(source: Source, range: Range<u64>) -> Result<Bytes, StorageError> {
     match source {
-        Source::File { file, buffers } => {
+        Source::File { file, buffers, .. } => {
             let read = tokio::task::spawn_blocking(move || {
                 let mut buffer = buffers.take(length(&range));
                 file.read_exact_at(buffer.as_mut(), range.start)?;
@@ -134,6 +158,7 @@ async fn fetch(source: Source, range: Range<u64>) -> Result<Bytes, StorageError>
             let read = read.await.map_err(|error| io::Error::other(error.to_string()));
             read.and_then(|read| read).map_err(|error| StorageError::file("store", "reading a blob", &error))
         }
+        Source::Memory(bytes) => part(&bytes, &range).ok_or(StorageError::NoSuchBlob),
         Source::Object { objects, path } => match objects.get_range(&path, range).await {
             Ok(bytes) => Ok(bytes),
             Err(object_store::Error::NotFound { .. }) => Err(StorageError::NoSuchBlob),
@@ -164,6 +189,13 @@ impl Read for BlobReader {
         }
         let read = match &self.source {
             Source::File { file, .. } => file.read_at(&mut buffer[..wanted], self.at)?,
+            Source::Memory(bytes) => {
+                let from = usize::try_from(self.at).map_or(bytes.len(), |at| at.min(bytes.len()));
+                let rest = &bytes[from..];
+                let read = wanted.min(rest.len());
+                buffer[..read].copy_from_slice(&rest[..read]);
+                read
+            }
             Source::Object { .. } => {
                 let runtime = self.runtime.as_ref().ok_or_else(|| io::Error::other("no runtime to fetch with"))?;
                 let wanted = wanted.min(CHUNK);

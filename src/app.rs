@@ -13,6 +13,7 @@ use url::Url;
 
 use crate::access::Access;
 use crate::assets::cache::RowCache;
+use crate::assets::capability::{Capability, Opened};
 use crate::audit::ReadTrail;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
@@ -52,6 +53,8 @@ pub struct App {
 pub struct Live {
     /// The key ring.
     pub ring: Ring,
+    /// What it has opened.
+    opened: Opened,
     /// Who may call.
     pub access: Access,
     /// The settings as they were read last: of these, those of single tenants count.
@@ -81,7 +84,7 @@ impl App {
         let index = open_index(&settings)?;
         let permits = std::thread::available_parallelism().map_or(2, usize::from);
         Ok(Self {
-            live: RwLock::new(Arc::new(Live { ring, access, settings: settings.clone() })),
+            live: RwLock::new(Arc::new(Live::new(ring, access, settings.clone()))),
             index,
             blobs,
             rows: RowCache::new(),
@@ -111,7 +114,7 @@ impl App {
     /// and count only at the next start.
     pub fn reload(&self, settings: Settings) -> Result<Vec<&'static str>, ConfigError> {
         let idle = self.settings.fixed_changes(&settings);
-        let live = Live { ring: load_ring(&settings)?, access: callers(&settings)?, settings };
+        let live = Live::new(load_ring(&settings)?, callers(&settings)?, settings);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
         Ok(idle)
     }
@@ -137,6 +140,17 @@ impl App {
             .entry(tenant.clone())
             .or_insert_with(|| Arc::new(Semaphore::new(self.settings.limits.uploads_per_tenant as usize)));
         slots.clone()
+    }
+}
+
+impl Live {
+    fn new(ring: Ring, access: Access, settings: Settings) -> Self {
+        Self { ring, opened: Opened::new(), access, settings }
+    }
+
+    /// What a capability says, if it is authentic; else the label of a metric, never a word to the caller.
+    pub fn open(&self, token: &str) -> Result<Arc<Capability>, &'static str> {
+        self.opened.open(&self.ring, token)
     }
 }
 

@@ -5,6 +5,7 @@ use mediakeep_storage::{StorageError, Timestamp};
 use serde_json::Value;
 
 pub mod cache;
+pub mod capability;
 pub mod fetch;
 pub mod ingest;
 pub mod library;

@@ -27,8 +27,9 @@ const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// An idle connection is kept for so long.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// As large as a chunk of a blob, so that each is taken in one piece; more only costs memory.
-const WRITE_BUFFER: usize = 128 * 1024;
+/// A chunk of a blob is sent as soon as so much waits. It has to be small: a buffer that grows beyond 128 KiB, for a chunk of 96 KiB
+/// behind what waits, is thrown away and made anew for the next.
+const WRITE_BUFFER: usize = 16 * 1024;
 
 /// A service that is running.
 #[derive(Debug)]

@@ -35,14 +35,14 @@ pub struct Metrics {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
-    route: String,
+    route: &'static str,
     method: &'static str,
     status: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
-    route: String,
+    route: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -112,9 +112,9 @@ impl Metrics {
     }
 
     /// A request was answered.
-    pub fn request(&self, route: &str, method: &'static str, status: u16, took: Duration) {
-        self.requests.get_or_create(&RequestLabels { route: route.to_owned(), method, status }).inc();
-        self.durations.get_or_create(&RouteLabels { route: route.to_owned() }).observe(took.as_secs_f64());
+    pub fn request(&self, route: &'static str, method: &'static str, status: u16, took: Duration) {
+        self.requests.get_or_create(&RequestLabels { route, method, status }).inc();
+        self.durations.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
     }
 
     /// An asset was stored.

@@ -17,7 +17,7 @@ use super::fetch::Delivery;
 /// Rows that were asked for a moment ago.
 #[derive(Debug)]
 pub struct RowCache {
-    entries: Cache<(TenantId, AssetId), Entry>,
+    entries: Cache<AssetId, Entry>,
     assets: Vec<AtomicU64>,
     tenants: Vec<AtomicU64>,
 }
@@ -63,8 +63,8 @@ impl RowCache {
             asset: self.stripe(id).load(Ordering::SeqCst),
             tenant: self.tenant_stripe(tenant).load(Ordering::SeqCst),
         };
-        match self.entries.get(&(tenant.clone(), id)) {
-            Some(entry) if entry.read_at == now => Ok(entry.row),
+        match self.entries.get(&id) {
+            Some(entry) if entry.read_at == now && entry.row.view.record.tenant == *tenant => Ok(entry.row),
             _ => Err(now),
         }
     }
@@ -72,9 +72,8 @@ impl RowCache {
     /// Keeps a row that was read.
     pub fn put(&self, reading: Reading, row: CachedRow) -> Arc<CachedRow> {
         let row = Arc::new(row);
-        let record = &row.view.record;
         let entry = Entry { read_at: reading, row: row.clone() };
-        self.entries.insert((record.tenant.clone(), record.id), entry);
+        self.entries.insert(row.view.record.id, entry);
         row
     }
 

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mediakeep_keys::{Claims, Class, LifeError, TokenError};
+use mediakeep_keys::{Class, LifeError};
 use mediakeep_storage::retention::Until;
 use mediakeep_storage::{AssetId, AssetView, TenantId, Timestamp};
 
 use super::cache::CachedRow;
+use super::capability::Capability;
 use super::{AssetError, Gone};
 use crate::access::Principal;
 use crate::app::App;
@@ -23,7 +24,7 @@ pub struct Opened {
     /// The asset.
     pub row: Arc<CachedRow>,
     /// What the token says.
-    pub claims: Claims,
+    pub capability: Arc<Capability>,
 }
 
 /// What the bytes' responses say, as header values, made once per row.
@@ -49,26 +50,24 @@ pub struct Delivery {
 pub async fn open_capability(app: &App, token: &str, caller: Option<&Principal>) -> Result<Opened, AssetError> {
     let now = app.now();
     let live = app.live();
-    let (claims, _) = live.ring.open(token).map_err(|reason| refused(app, reason))?;
     // Labels of a metric, never words to the caller.
     let refuse = |reason| {
         app.metrics.capability_refused(reason);
         AssetError::NotFound
     };
-    let (Ok(tenant), Ok(asset)) = (TenantId::parse(&claims.tenant), AssetId::parse(&claims.asset)) else {
-        return Err(refuse("unknown"));
-    };
-    if live.access.is_suspended(&tenant) || caller.is_some_and(|caller| caller.tenant != tenant) {
+    let capability = live.open(token).map_err(refuse)?;
+    let Capability { tenant, asset, claims } = &*capability;
+    if live.access.is_suspended(tenant) || caller.is_some_and(|caller| caller.tenant != *tenant) {
         return Err(refuse("foreign"));
     }
-    let Some(row) = row(app, &tenant, asset).await? else {
+    let Some(row) = row(app, tenant, *asset).await? else {
         return Err(refuse("unknown"));
     };
     if claims.generation != row.view.record.durable.generation {
         return Err(refuse("revoked"));
     }
     if let Class::Delivery { url_id, .. } = &claims.class
-        && app.index.is_revoked(&tenant, url_id).await?
+        && app.index.is_revoked(tenant, url_id).await?
     {
         return Err(refuse("revoked"));
     }
@@ -77,7 +76,7 @@ pub async fn open_capability(app: &App, token: &str, caller: Option<&Principal>)
         Err(LifeError::Expired { .. }) => return Err(AssetError::UrlExpired),
         Err(LifeError::NotYetValid { .. }) => return Err(refuse("not_yet_valid")),
     }
-    Ok(Opened { row: living(app, row).await?, claims })
+    Ok(Opened { row: living(app, row).await?, capability })
 }
 
 /// Opens the bound URL of an asset for a caller of its tenant.
@@ -133,11 +132,6 @@ pub fn remaining_life(view: &AssetView, now: Timestamp) -> Option<i64> {
         Until::Endless => None,
         Until::At(at) => Some(at.duration_since(now).as_secs().max(0)),
     }
-}
-
-fn refused(app: &App, reason: TokenError) -> AssetError {
-    app.metrics.capability_refused(reason.label());
-    AssetError::NotFound
 }
 
 impl Delivery {

@@ -20,6 +20,7 @@ use futures_util::{FutureExt, Stream, StreamExt};
 use tracing::{debug, error, info};
 
 use super::extract::parts;
+use super::routes::Pattern;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -63,10 +64,11 @@ pub async fn guard(
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
     }
-    let route = response.request().match_pattern().unwrap_or_else(|| "none".to_owned());
+    // actix would match the path anew to say by which pattern it was routed.
+    let route = response.request().app_data().map_or("none", |Pattern(pattern)| pattern);
     let took = began.elapsed();
-    app.metrics.request(&route, method, status.as_u16(), took);
-    log(&id, method, &route, status, took);
+    app.metrics.request(route, method, status.as_u16(), took);
+    log(&id, method, route, status, took);
     Ok(response)
 }
 

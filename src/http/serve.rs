@@ -61,15 +61,14 @@ const MAX_AGE: i64 = 300;
 pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let app = extract::parts(&request);
     let caller = extract::authenticated(&request).ok();
-    let token = request.match_info().query("capability");
-    let opened = fetch::open_capability(&app, token, caller.as_ref()).await?;
-    let (cache_control, wish) = match &opened.claims.class {
+    let opened = fetch::open_capability(&app, token(&request), caller.as_ref()).await?;
+    let (cache_control, wish) = match &opened.capability.claims.class {
         Class::Durable => (durable_caching(&app, &opened.row), None),
         Class::Delivery { disposition, .. } => {
             (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
         }
     };
-    let reader = audit::Reader { caller: caller.as_ref(), claims: Some(&opened.claims) };
+    let reader = audit::Reader { caller: caller.as_ref(), claims: Some(&opened.capability.claims) };
     respond(&app, &request, Grant { row: &opened.row, reader, cache_control, wish }).await
 }
 
@@ -144,6 +143,11 @@ pub async fn for_every_page(
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     Ok(response)
+}
+
+/// The first segment behind the route's prefix; what follows it is a name for people.
+fn token(request: &HttpRequest) -> &str {
+    request.match_info().unprocessed().split('/').nth(1).unwrap_or_default()
 }
 
 /// What a request that may have the bytes is given, and how.
@@ -228,7 +232,7 @@ async fn body(
 ) -> Result<HttpResponse, ApiError> {
     let length = range.end - range.start;
     if length <= SMALL {
-        return Ok(response.body(blob.read(range).await?));
+        return Ok(response.body(blob.read_and_keep(range).await?));
     }
     Ok(response.body(SizedStream::new(length, blob.stream(range))))
 }

@@ -25,6 +25,8 @@ use url::Url;
 use crate::error::StorageError;
 use crate::ids::{BlobKey, Digest, TenantId};
 
+mod buffers;
+mod hot;
 mod local;
 mod object;
 mod read;

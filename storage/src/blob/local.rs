@@ -12,6 +12,8 @@ use bytes::Bytes;
 use ring::digest;
 use tokio::task::JoinHandle;
 
+use super::buffers::Buffers;
+use super::hot::{Hot, SMALL};
 use super::{Blob, PIECE, Sealed};
 use crate::error::StorageError;
 use crate::ids::{BlobKey, Digest, TenantId};
@@ -20,19 +22,26 @@ use crate::ids::{BlobKey, Digest, TenantId};
 #[derive(Debug, Clone)]
 pub(super) struct Files {
     root: PathBuf,
+    buffers: Buffers,
+    hot: Hot,
 }
 
 impl Files {
     pub(super) fn open(root: &Path) -> Result<Self, StorageError> {
-        let files = Self { root: root.to_owned() };
+        let files = Self { root: root.to_owned(), buffers: Buffers::default(), hot: Hot::new() };
         ensure_folder(&files.root.join("staging")).map_err(failed("making the store's folders"))?;
         ensure_folder(&files.root.join("t")).map_err(failed("making the store's folders"))?;
         Ok(files)
     }
 
     pub(super) fn open_blob(&self, tenant: &TenantId, blob: BlobKey, bytes: u64) -> Result<Blob, StorageError> {
+        let small = bytes <= SMALL;
+        if small && let Some(kept) = self.hot.get(tenant, blob) {
+            return Ok(Blob::memory(kept));
+        }
+        let place = small.then(|| self.hot.place(tenant, blob));
         match File::open(self.sealed_path(tenant, blob)) {
-            Ok(file) => Ok(Blob::file(file, bytes)),
+            Ok(file) => Ok(Blob::file(file, bytes, self.buffers.clone(), place)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StorageError::NoSuchBlob),
             Err(error) => Err(failed("opening a blob")(error)),
         }
@@ -40,6 +49,7 @@ impl Files {
 
     pub(super) async fn remove(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
         let paths = [self.sealed_path(tenant, blob), self.staged_path(tenant, blob)];
+        let hot = self.hot.clone();
         blocking(move || {
             for path in paths {
                 match fs::remove_file(&path) {
@@ -49,6 +59,7 @@ impl Files {
                     _ => {}
                 }
             }
+            hot.removed(blob);
             Ok(())
         })
         .await

@@ -13,11 +13,10 @@ use futures_util::{FutureExt, Stream, future::BoxFuture};
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use rustix::io::ReadWriteFlags;
 
+use super::buffers::{Buffers, CHUNK};
+use super::hot::Place;
 use super::unavailable;
 use crate::error::StorageError;
-
-/// How much is read at a time. With the connection's write buffer as large this was the fastest of those measured; more only costs memory.
-const CHUNK: u64 = 128 * 1024;
 
 /// A blob that was opened: it stays readable for whoever holds it, also when it is removed meanwhile.
 #[derive(Debug, Clone)]
@@ -28,13 +27,18 @@ pub struct Blob {
 
 #[derive(Debug, Clone)]
 enum Source {
-    File(Arc<File>),
+    File { file: Arc<File>, buffers: Buffers, place: Option<Place> },
+    Memory(Bytes),
     Object { objects: Arc<dyn ObjectStore>, path: Path },
 }
 
 impl Blob {
-    pub(super) fn file(file: File, bytes: u64) -> Self {
-        Self { source: Source::File(Arc::new(file)), bytes }
+    pub(super) fn file(file: File, bytes: u64, buffers: Buffers, place: Option<Place>) -> Self {
+        Self { source: Source::File { file: Arc::new(file), buffers, place }, bytes }
+    }
+
+    pub(super) fn memory(bytes: Bytes) -> Self {
+        Self { bytes: bytes.len() as u64, source: Source::Memory(bytes) }
     }
 
     pub(super) fn object(objects: Arc<dyn ObjectStore>, path: Path, bytes: u64) -> Self {
@@ -53,12 +57,21 @@ impl Blob {
 
     /// Those bytes in one piece; for ranges whose size the caller bounds.
     pub async fn read(&self, range: Range<u64>) -> Result<Bytes, StorageError> {
-        if let Source::File(file) = &self.source
-            && let Some(bytes) = read_cached(file, &range)
-        {
-            return bytes;
+        match read_now(&self.source, &range) {
+            Some(bytes) => Ok(bytes),
+            None => fetch(self.source.clone(), range).await,
         }
-        fetch(self.source.clone(), range).await
+    }
+
+    /// The same for a reader who may not be the last: all of a small blob is kept in memory for the next.
+    pub async fn read_and_keep(&self, range: Range<u64>) -> Result<Bytes, StorageError> {
+        let read = self.read(range.clone()).await?;
+        if let Source::File { place: Some(place), .. } = &self.source
+            && range == (0..self.bytes)
+        {
+            place.keep(&read);
+        }
+        Ok(read)
     }
 
     /// The blob as a file, for a blocking thread of the runtime.
@@ -94,22 +107,16 @@ impl Stream for BlobStream {
         if this.at >= this.end {
             return Poll::Ready(None);
         }
-        let range = this.at..this.end.min(this.at + CHUNK);
+        let range = this.at..this.end.min(this.at + CHUNK as u64);
         let read = match &mut this.waiting {
             Some(waiting) => ready!(waiting.poll_unpin(context)),
-            None => {
-                let cached = match &this.source {
-                    Source::File(file) => read_cached(file, &range),
-                    Source::Object { .. } => None,
-                };
-                match cached {
-                    Some(read) => read,
-                    None => {
-                        let waiting = this.waiting.insert(fetch(this.source.clone(), range).boxed());
-                        ready!(waiting.poll_unpin(context))
-                    }
+            None => match read_now(&this.source, &range) {
+                Some(read) => Ok(read),
+                None => {
+                    let waiting = this.waiting.insert(fetch(this.source.clone(), range).boxed());
+                    ready!(waiting.poll_unpin(context))
                 }
-            }
+            },
         };
         this.waiting = None;
         match &read {
@@ -120,30 +127,38 @@ impl Stream for BlobStream {
     }
 }
 
-/// The range, if all of it is in the page cache: then reading it on the spot is cheaper than a thread hop. `None`: it has to be
-/// fetched, or the file system cannot say.
-fn read_cached(file: &File, range: &Range<u64>) -> Option<Result<Bytes, StorageError>> {
-    let mut buffer = vec![0; length(range)];
-    let mut slices = [IoSliceMut::new(&mut buffer)];
+/// The range, if all of it is in memory or in the page cache: then reading it on the spot is cheaper than a thread hop. `None`: it has
+/// to be fetched, or the file system cannot say.
+fn read_now(source: &Source, range: &Range<u64>) -> Option<Bytes> {
+    let (file, buffers) = match source {
+        Source::File { file, buffers, .. } => (file, buffers),
+        Source::Memory(bytes) => return part(bytes, range),
+        Source::Object { .. } => return None,
+    };
+    let mut buffer = buffers.take(length(range));
+    let mut slices = [IoSliceMut::new(buffer.as_mut())];
     let read = rustix::io::preadv2(file, &mut slices, range.start, ReadWriteFlags::NOWAIT);
-    match read {
-        Ok(read) if read == buffer.len() => Some(Ok(Bytes::from(buffer))),
-        // A short read is the end of the cached pages or of the file; the fetch tells which.
-        _ => None,
-    }
+    // A short read is the end of the cached pages or of the file; the fetch tells which.
+    (read == Ok(length(range))).then(|| buffer.filled())
+}
+
+fn part(bytes: &Bytes, range: &Range<u64>) -> Option<Bytes> {
+    let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
+    (range.end <= bytes.len()).then(|| bytes.slice(range))
 }
 
 async fn fetch(source: Source, range: Range<u64>) -> Result<Bytes, StorageError> {
     match source {
-        Source::File(file) => {
+        Source::File { file, buffers, .. } => {
             let read = tokio::task::spawn_blocking(move || {
-                let mut buffer = vec![0; length(&range)];
-                file.read_exact_at(&mut buffer, range.start)?;
-                Ok(Bytes::from(buffer))
+                let mut buffer = buffers.take(length(&range));
+                file.read_exact_at(buffer.as_mut(), range.start)?;
+                Ok(buffer.filled())
             });
             let read = read.await.map_err(|error| io::Error::other(error.to_string()));
             read.and_then(|read| read).map_err(|error| StorageError::file("store", "reading a blob", &error))
         }
+        Source::Memory(bytes) => part(&bytes, &range).ok_or(StorageError::NoSuchBlob),
         Source::Object { objects, path } => match objects.get_range(&path, range).await {
             Ok(bytes) => Ok(bytes),
             Err(object_store::Error::NotFound { .. }) => Err(StorageError::NoSuchBlob),
@@ -173,10 +188,17 @@ impl Read for BlobReader {
             return Ok(0);
         }
         let read = match &self.source {
-            Source::File(file) => file.read_at(&mut buffer[..wanted], self.at)?,
+            Source::File { file, .. } => file.read_at(&mut buffer[..wanted], self.at)?,
+            Source::Memory(bytes) => {
+                let from = usize::try_from(self.at).map_or(bytes.len(), |at| at.min(bytes.len()));
+                let rest = &bytes[from..];
+                let read = wanted.min(rest.len());
+                buffer[..read].copy_from_slice(&rest[..read]);
+                read
+            }
             Source::Object { .. } => {
                 let runtime = self.runtime.as_ref().ok_or_else(|| io::Error::other("no runtime to fetch with"))?;
-                let wanted = wanted.min(CHUNK as usize);
+                let wanted = wanted.min(CHUNK);
                 let range = self.at..self.at + wanted as u64;
                 let bytes = runtime.block_on(fetch(self.source.clone(), range)).map_err(io::Error::other)?;
                 buffer[..bytes.len()].copy_from_slice(&bytes);

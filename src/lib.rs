@@ -1,4 +1,4 @@
-//! mediakeep keeps a run log's media: typed, tenant-scoped, and alive exactly as long as the log that quotes it.
+//! mediakeep keeps a run log's media: typed, tenant-scoped, and alive as long as the log that quotes it.
 //!
 //! A host hands in pictures, audio and files; mediakeep finds out what the bytes are, keeps them for at least as long as any run's log
 //! quotes them, and hands them out by URLs that prove who may see them. Two stores stand behind it: bytes in a folder or an object

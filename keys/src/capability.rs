@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_delivery_url_is_past_from_the_instant_on() {
-        // U-01, U-03: the life is the token's own, to the second; no window is added at either end.
+        // The life is the token's own, to the second; no window is added at either end.
         let table = [
             (1, 0, true),
             (1, 1, false),
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_clock_ahead_of_ours_is_borne_with_up_to_the_skew() {
-        // U-02: the minter's clock runs 20 s ahead; a link of 10 s works, and ends when it says.
+        // The minter's clock runs 20 s ahead; a link of 10 s works, and ends when it says.
         assert_eq!(delivery(10).check_life(ISSUED - 20, 60), Ok(()));
         let early = Err(LifeError::NotYetValid { issued_at: ISSUED });
         assert_eq!(delivery(10).check_life(ISSUED - 61, 60), early);

@@ -28,12 +28,16 @@ pub async fn json<T: DeserializeOwned>(
     payload: web::Payload,
     caller: &Principal,
 ) -> Result<T, ApiError> {
-    if !is_json(request) {
+    let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if !is_json(declared) {
+        let declared = declared.map(printable);
         return Err(ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported_media_type",
             "the body has to be application/json",
-        ));
+        )
+        .with("declared", declared)
+        .with("detected", Value::Null));
     }
     uncoded(request)?;
     let bytes = collect(payload, MAX_JSON).await?;
@@ -105,9 +109,9 @@ impl<'de> Visitor<'de> for ObjectVisitor {
     }
 }
 
-fn is_json(request: &HttpRequest) -> bool {
-    let header = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    header.parse::<mime::Mime>().is_ok_and(|mime| mime.essence_str() == "application/json")
+fn is_json(declared: Option<&str>) -> bool {
+    let declared = declared.and_then(|declared| declared.parse::<mime::Mime>().ok());
+    declared.is_some_and(|mime| mime.essence_str() == "application/json")
 }
 
 async fn collect(mut payload: web::Payload, most: usize) -> Result<BytesMut, ApiError> {

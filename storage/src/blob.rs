@@ -214,7 +214,7 @@ enum Stage {
 }
 
 impl Staging {
-    /// Takes the next bytes; returns when there is room for more. At most [`PIECES_IN_FLIGHT`] pieces wait for the disk.
+    /// Takes the next bytes; returns when there is room for more. At most two pieces wait for the disk: one is written while the next is gathered.
     pub async fn write(&mut self, chunk: Bytes) -> Result<(), StorageError> {
         match &mut self.0 {
             Stage::Local(staging) => staging.write(chunk).await,
@@ -241,9 +241,6 @@ impl Staging {
 
 /// What is gathered before the disk is troubled: large enough that a thread hop is nothing beside it.
 const PIECE: usize = 512 * 1024;
-
-/// One piece is written while the next is gathered.
-pub const PIECES_IN_FLIGHT: usize = 2;
 
 fn folder_of(address: &Url) -> Result<PathBuf, StorageError> {
     address

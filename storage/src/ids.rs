@@ -74,7 +74,7 @@ pub struct AssetId(Uuid);
 const CROCKFORD: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl AssetId {
-    /// A name that nobody has: 48 bits of `now`, the rest chance and a counter.
+    /// A name that nobody has: 48 bits of `now`, the rest chance. Within a millisecond they have no order.
     pub fn generate(now: Timestamp) -> Self {
         let millis = u64::try_from(now.as_millisecond()).unwrap_or(0);
         let nanos = u32::try_from((millis % 1000) * 1_000_000).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The power goes at any moment: what was acknowledged is there afterwards, and what was not leaves nothing behind.
+//! The process is killed at any moment: what was acknowledged is there afterwards, and what was not leaves nothing behind.
 
 use std::process::Stdio;
 use std::sync::Mutex;

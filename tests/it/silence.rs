@@ -32,8 +32,10 @@ async fn no_line_of_the_log_holds_what_opens_anything() {
     owner.post("/v1/assets", &json!({"base64": "payroll", "name": "payroll"})).await;
     host.bearer(&format!("{}x", credential("acme", "all"))).get("/v1/assets").await;
     host.app().index.seal_audit(1_000).await.expect("an index");
+    // What was read before is remembered: these bytes were not.
+    let unread = owner.upload(png(17, 19)).await;
     remove_files(&host.folder().join("blobs/t"));
-    let told = Told::of(host.stranger().get(&asset.url).await).await;
+    let told = Told::of(host.stranger().get(&unread.url).await).await;
     assert_eq!(told.status, 500);
     drop(host.restart().await);
 

@@ -108,11 +108,8 @@ async fn what_is_no_route_and_what_is_no_method_hear_so_in_our_shape() {
         ("OPTIONS", "/v1/runs/x", "GET, HEAD, PUT"),
         ("POST", "/a/x", "GET, HEAD, OPTIONS"),
         ("PROPFIND", "/healthz", "GET, HEAD"),
-        ("<script>", "/healthz", "GET, HEAD"),
     ] {
-        let Ok(method) = method.parse::<Method>() else {
-            continue;
-        };
+        let method: Method = method.parse().expect("a method");
         let told = Told::of(owner.request(method.clone(), path).send().await.expect("an answer")).await;
         assert_eq!((told.status, told.refusal()), (405, "method_not_allowed".into()), "{method} {path}");
         assert_eq!(told.header("allow"), allow, "{method} {path}");

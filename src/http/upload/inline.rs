@@ -43,7 +43,7 @@ pub struct InlineReader {
 /// How much of a body may be something other than an asset's bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The longest string, unescaped. The longest that means anything is an `alt` of 1,024 bytes or a long `url`.
+    /// The longest string, unescaped. The longest that means anything is an `alt` of 1,024 characters or a long `url`.
     pub text_bytes: usize,
     /// Everything outside of the payload's string: names, values, white space.
     pub frame_bytes: usize,

@@ -123,7 +123,7 @@ fn a_key_verifies_in_its_own_algorithm_alone() {
 
 #[test]
 fn a_public_key_is_no_hmac_secret() {
-    // U-06: the classic confusion, with each form of the public key that a forger can have.
+    // The classic confusion, with each form of the public key that a forger can have.
     for (algorithm, public, _) in vectors() {
         let text = std::str::from_utf8(public).expect("a PEM is text");
         let body: String = text.lines().filter(|line| !line.starts_with("-----")).collect();
@@ -196,7 +196,6 @@ fn a_kid_chooses_among_the_keys_that_have_a_name() {
 
 #[test]
 fn an_expiry_is_required_and_past_from_the_instant_on() {
-    // U-03, U-04.
     let table = [
         (json!(NOW + 1), None),
         (json!(NOW as f64 + 0.5), None),

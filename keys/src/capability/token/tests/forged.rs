@@ -90,7 +90,7 @@ fn another_payload_is_refused_though_its_mac_holds() {
         format!(r#"{{{start},{passing},"exp":9}}"#),
         format!(r#"{{{start},{passing},"jti":"u"}}"#),
         format!(r#"{{{start},"cls":"durable","iat":7}}"#),
-        // Another type or value (U-04).
+        // Another type or value.
         format!(r#"{{{start},{passing},"exp":"9","jti":"u"}}"#),
         format!(r#"{{{start},{passing},"exp":"never","jti":"u"}}"#),
         format!(r#"{{{start},{passing},"exp":null,"jti":"u"}}"#),

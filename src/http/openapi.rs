@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::{Modify, OpenApi, ToSchema};
+use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
 
 mod shared;
 
@@ -27,10 +27,28 @@ pub struct ErrorBody {
 
 /// An inline ingest. The bytes may also stand under `contentBase64`, `data` or `dataBase64`, or be a `data:` URL.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct InlineBody {
     /// The bytes.
     base64: String,
+    #[serde(flatten)]
+    members: IngestMembers,
+}
+
+/// The same as a form: `file` holds the bytes, and each member is a part of text.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MultipartBody {
+    /// The bytes.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    #[serde(flatten)]
+    members: IngestMembers,
+}
+
+/// What a host says of the bytes. A raw upload has the same in its query.
+#[derive(Debug, Serialize, ToSchema, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct IngestMembers {
     /// What they are said to be.
     mime_type: Option<String>,
     /// A file name of at most 255 bytes.
@@ -53,38 +71,6 @@ pub struct InlineBody {
     #[schema(format = DateTime)]
     retain_until: Option<String>,
     /// `auto`: the envelope carries small bytes itself; `url`: never.
-    delivery: Option<String>,
-}
-
-/// The same as a form: `file` holds the bytes.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MultipartBody {
-    /// The bytes.
-    #[schema(value_type = String, format = Binary)]
-    file: Vec<u8>,
-    /// What they are said to be.
-    mime_type: Option<String>,
-    /// A file name.
-    name: Option<String>,
-    /// Alternative text.
-    alt: Option<String>,
-    /// A caption.
-    title: Option<String>,
-    /// The node that emitted them.
-    node_id: Option<String>,
-    /// The envelope that will carry them.
-    envelope_id: Option<String>,
-    /// That envelope's correlation.
-    correlation_id: Option<String>,
-    /// Who made them.
-    source: Option<String>,
-    /// The digest that the bytes must have.
-    sha256: Option<String>,
-    /// Until when to keep them.
-    #[schema(format = DateTime)]
-    retain_until: Option<String>,
-    /// `auto` or `url`.
     delivery: Option<String>,
 }
 

@@ -57,7 +57,7 @@ pub struct IngestAnswer {
     post,
     path = "/v1/runs/{runId}/assets",
     tag = "ingest",
-    params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header), ("Content-Digest" = Option<String>, Header)),
+    params(super::openapi::IngestMembers, ("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header), ("Content-Digest" = Option<String>, Header)),
     request_body(content((super::openapi::InlineBody = "application/json"), (super::openapi::MultipartBody = "multipart/form-data"), (Vec<u8> = "application/octet-stream"))),
     responses((status = 201, body = IngestAnswer), (status = "4XX", body = super::openapi::ErrorBody)),
     security(("bearer" = ["assets:write"]))
@@ -76,7 +76,7 @@ pub async fn ingest_into_run(
     post,
     path = "/v1/assets",
     tag = "ingest",
-    params(("Idempotency-Key" = Option<String>, Header), ("Content-Digest" = Option<String>, Header)),
+    params(super::openapi::IngestMembers, ("Idempotency-Key" = Option<String>, Header), ("Content-Digest" = Option<String>, Header)),
     request_body(content((super::openapi::InlineBody = "application/json"), (super::openapi::MultipartBody = "multipart/form-data"), (Vec<u8> = "application/octet-stream"))),
     responses((status = 201, body = IngestAnswer), (status = "4XX", body = super::openapi::ErrorBody)),
     security(("bearer" = ["assets:write"]))

@@ -1,5 +1,7 @@
 //! JSON bodies: bounded in bytes and depth, read once, every refusal with its place and without its content.
 
+use std::time::Duration;
+
 use std::fmt;
 
 use actix_web::http::StatusCode;
@@ -116,7 +118,7 @@ fn is_json(declared: Option<&str>) -> bool {
 
 async fn collect(mut payload: web::Payload, most: usize) -> Result<BytesMut, ApiError> {
     let mut bytes = BytesMut::new();
-    while let Some(chunk) = payload.next().await {
+    while let Some(chunk) = tokio::time::timeout(PATIENCE, payload.next()).await.map_err(|_| stopped())? {
         let chunk = chunk.map_err(|_| cut_off())?;
         if bytes.len() + chunk.len() > most {
             return Err(ApiError::too_large(most as u64));
@@ -124,6 +126,14 @@ async fn collect(mut payload: web::Payload, most: usize) -> Result<BytesMut, Api
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+/// A sender that says nothing for so long has gone, whatever its connection looks like: half of what an idempotency claim lives on.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// 400: the connection stands, and nothing comes.
+pub fn stopped() -> ApiError {
+    ApiError::validation("the body stopped coming")
 }
 
 /// 400: the connection ended before the body did.

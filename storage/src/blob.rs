@@ -16,7 +16,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use jiff::Timestamp;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload, path::Path};
@@ -93,10 +93,11 @@ impl BlobStore {
 
     /// A place to write a new blob to.
     pub fn stage(&self, tenant: &TenantId, blob: BlobKey) -> Staging {
-        Staging(match &self.files {
+        let stage = match &self.files {
             Some(files) => Stage::Local(Box::new(local::Staging::new(files, tenant, blob))),
             None => Stage::Object(Box::new(object::Staging::new(self.objects.clone(), blob_path(tenant, blob)))),
-        })
+        };
+        Staging { stage, small: BytesMut::new() }
     }
 
     /// Opens a blob of which `bytes` are known to be there.
@@ -205,7 +206,11 @@ impl BlobStore {
 
 /// A blob being written: hashed on its way. Dropped before it is sealed, it is nobody's; `abort` removes it at once.
 #[derive(Debug)]
-pub struct Staging(Stage);
+pub struct Staging {
+    stage: Stage,
+    /// Small chunks, put together: each may hold on to a far larger buffer of whoever sent it.
+    small: BytesMut,
+}
 
 #[derive(Debug)]
 enum Stage {
@@ -214,17 +219,21 @@ enum Stage {
 }
 
 impl Staging {
-    /// Takes the next bytes; returns when there is room for more. At most two pieces wait for the disk: one is written while the next is gathered.
+    /// Takes the next bytes; returns when there is room for more. At most two pieces wait for the disk: one is written while the next
+    /// is gathered.
     pub async fn write(&mut self, chunk: Bytes) -> Result<(), StorageError> {
-        match &mut self.0 {
-            Stage::Local(staging) => staging.write(chunk).await,
-            Stage::Object(staging) => staging.write(chunk).await,
+        if chunk.len() < SMALL_CHUNK {
+            self.small.extend_from_slice(&chunk);
+            return if self.small.len() < SMALL_CHUNKS { Ok(()) } else { self.write_small().await };
         }
+        self.write_small().await?;
+        self.stage.write(chunk).await
     }
 
     /// Ends the blob: when this returns it is complete and durable.
-    pub async fn seal(self) -> Result<Sealed, StorageError> {
-        match self.0 {
+    pub async fn seal(mut self) -> Result<Sealed, StorageError> {
+        self.write_small().await?;
+        match self.stage {
             Stage::Local(staging) => staging.seal().await,
             Stage::Object(staging) => staging.seal().await,
         }
@@ -232,12 +241,35 @@ impl Staging {
 
     /// Takes back what was written.
     pub async fn abort(self) -> Result<(), StorageError> {
-        match self.0 {
+        match self.stage {
             Stage::Local(staging) => staging.abort().await,
             Stage::Object(staging) => staging.abort().await,
         }
     }
+
+    async fn write_small(&mut self) -> Result<(), StorageError> {
+        if self.small.is_empty() {
+            return Ok(());
+        }
+        let together = self.small.split().freeze();
+        self.stage.write(together).await
+    }
 }
+
+impl Stage {
+    async fn write(&mut self, chunk: Bytes) -> Result<(), StorageError> {
+        match self {
+            Self::Local(staging) => staging.write(chunk).await,
+            Self::Object(staging) => staging.write(chunk).await,
+        }
+    }
+}
+
+/// A chunk below this is copied; copying a larger one would cost more than it saves.
+const SMALL_CHUNK: usize = 4 * 1024;
+
+/// So many bytes of small chunks go on together.
+const SMALL_CHUNKS: usize = 64 * 1024;
 
 /// What is gathered before the disk is troubled: large enough that a thread hop is nothing beside it.
 const PIECE: usize = 512 * 1024;

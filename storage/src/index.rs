@@ -209,7 +209,7 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// How many live assets would expire now, counted up to `limit`. Across tenants.
     async fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError>;
 
-    /// Whether the index can read and write.
+    /// Whether the index answers. One that only lacks room does: reads go on.
     async fn ready(&self) -> Result<(), StorageError>;
 }
 

@@ -1,13 +1,9 @@
 //! `multipart/form-data`: one part `file`, the members as text parts, in any order.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use actix_multipart::{Field, Multipart, MultipartError};
+use actix_web::http::header::{ContentDisposition, HeaderValue};
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt};
-use tokio::sync::Mutex;
 
+use self::parts::{BadForm, Event, Parts};
 use super::Incoming;
 use super::stream::Body;
 use crate::assets::ingest::{Ingest, Ingested};
@@ -15,6 +11,8 @@ use crate::assets::members::{Members, RawMembers};
 use crate::error::ApiError;
 use crate::http::body::cut_off;
 use crate::http::extract::{self, printable};
+
+mod parts;
 
 /// The longest text part.
 const MAX_TEXT: usize = 16 << 10;
@@ -33,37 +31,36 @@ pub(super) async fn take(incoming: Incoming<'_>, body: Body) -> Result<Ingested,
 async fn read(incoming: &Incoming<'_>, body: Body, ingest: &mut Ingest) -> Result<Members, ApiError> {
     let (mut raw, mut of_file) = (RawMembers::default(), RawMembers::default());
     let (mut file_seen, mut parts, mut unknown) = (false, 0, None);
-    let body = Rc::new(Mutex::new(body));
-    // The parser knows errors of its own kind only: ours is kept beside it.
-    let (stream, refusal) = stream_of(body.clone());
-    let mut form = Multipart::new(incoming.request.headers(), stream);
-    while let Some(field) = form.next().await {
-        let field = field.map_err(|error| refused(&refusal, &error))?;
+    let mut form = Form::new(&incoming.content_type, body)?;
+    while let Some(part) = form.part().await? {
         parts += 1;
         if parts > MAX_PARTS {
             return Err(ApiError::validation(format!("the form has more than {MAX_PARTS} parts")));
         }
-        let name = field.name().unwrap_or("").to_owned();
-        match name.as_str() {
+        let name = part.name.as_str();
+        match name {
             "file" if file_seen => return Err(ApiError::validation("file: given twice")),
             "file" => {
                 file_seen = true;
-                take_file(field, ingest, &mut of_file, &refusal).await?;
+                while let Some(bytes) = form.data().await? {
+                    ingest.write(bytes).await?;
+                }
+                of_file.mime_type = part.mime_type;
+                of_file.name = part.file_name;
             }
             "tenant" | "tenantId" => {
-                if text(field, &name, &refusal).await? != incoming.start.principal.tenant.as_str() {
+                if form.text(name).await? != incoming.start.principal.tenant.as_str() {
                     return Err(ApiError::other_tenant());
                 }
             }
-            _ => match raw.slot(&name).filter(|_| name != "url") {
+            _ => match raw.slot(name).filter(|_| name != "url") {
                 // A foreign tenant may still follow, and is told of first.
                 None => {
-                    unknown.get_or_insert_with(|| printable(&name));
-                    let _ = text(field, &name, &refusal).await?;
+                    unknown.get_or_insert_with(|| printable(name));
+                    let _ = form.text(name).await?;
                 }
                 Some(slot) => {
-                    let value = text(field, &name, &refusal).await?;
-                    if slot.replace(value).is_some() {
+                    if slot.replace(form.text(name).await?).is_some() {
                         return Err(ApiError::validation(format!("{name}: given twice")));
                     }
                 }
@@ -76,81 +73,117 @@ async fn read(incoming: &Incoming<'_>, body: Body, ingest: &mut Ingest) -> Resul
     if !file_seen {
         return Err(ApiError::validation("file: is needed"));
     }
-    drop(form);
-    read_epilogue(&body).await?;
+    // What the part itself says counts where no member says otherwise.
     raw.mime_type = raw.mime_type.or(of_file.mime_type);
     raw.name = raw.name.or(of_file.name);
     incoming.check(raw)
 }
 
-/// Takes the bytes, and the type and file name that the part itself has: they count where no member says otherwise.
-async fn take_file(
-    mut field: Field,
-    ingest: &mut Ingest,
-    of_file: &mut RawMembers,
-    refusal: &Refusal,
-) -> Result<(), ApiError> {
-    of_file.mime_type = field.content_type().map(|mime| mime.essence_str().to_owned());
-    of_file.name = field.content_disposition().and_then(|disposition| disposition.get_filename().map(str::to_owned));
-    while let Some(chunk) = field.next().await {
-        let chunk = chunk.map_err(|error| refused(refusal, &error))?;
-        ingest.write(chunk).await?;
-    }
-    Ok(())
+/// A form on its way.
+struct Form {
+    body: Body,
+    parts: Parts,
 }
 
-/// What stands behind the last boundary means nothing, but the body is whole only at its end.
-async fn read_epilogue(body: &Mutex<Body>) -> Result<(), ApiError> {
-    let (mut body, mut left) = (body.lock().await, MAX_EPILOGUE);
-    while let Some(chunk) = body.next().await? {
-        left = left.checked_sub(chunk.len()).ok_or_else(|| ApiError::validation("too much behind the form's end"))?;
-    }
-    Ok(())
+/// What a part says of itself.
+struct Part {
+    name: String,
+    file_name: Option<String>,
+    mime_type: Option<String>,
 }
 
-async fn text(mut field: Field, name: &str, refusal: &Refusal) -> Result<String, ApiError> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = field.next().await {
-        let chunk = chunk.map_err(|error| refused(refusal, &error))?;
-        if bytes.len() + chunk.len() > MAX_TEXT {
-            return Err(ApiError::validation(format!("{}: longer than {MAX_TEXT} bytes", printable(name))));
-        }
-        bytes.extend_from_slice(&chunk);
+impl Form {
+    fn new(content_type: &str, body: Body) -> Result<Self, ApiError> {
+        let content_type: Option<mime::Mime> = content_type.parse().ok();
+        let boundary = content_type.as_ref().and_then(|mime| mime.get_param(mime::BOUNDARY));
+        let parts = Parts::new(boundary.map_or("", |boundary| boundary.as_str())).map_err(refusal)?;
+        Ok(Self { body, parts })
     }
-    String::from_utf8(bytes).map_err(|_| ApiError::validation(format!("{}: not UTF-8", printable(name))))
-}
 
-type Refusal = Rc<RefCell<Option<ApiError>>>;
-
-/// The body as the form's parser wants it, and the place where our own reason is kept when the body ends in an error.
-fn stream_of(
-    body: Rc<Mutex<Body>>,
-) -> (impl Stream<Item = Result<Bytes, actix_web::error::PayloadError>> + 'static, Refusal) {
-    let refusal = Refusal::default();
-    let kept = refusal.clone();
-    let stream = futures_util::stream::unfold((body, kept), |(body, kept)| async move {
-        let next = body.lock().await.next().await;
-        match next {
-            Ok(chunk) => chunk.map(|chunk| (Ok(chunk), (body, kept))),
-            Err(error) => {
-                *kept.borrow_mut() = Some(error);
-                Some((Err(actix_web::error::PayloadError::Incomplete(None)), (body, kept)))
+    /// The next part; `None` at the end of the form, and then the body is whole.
+    async fn part(&mut self) -> Result<Option<Part>, ApiError> {
+        loop {
+            match self.next().await? {
+                Some(Event::Begins(headers)) => return Part::read(&headers).map(Some),
+                Some(Event::Data(_) | Event::Ends) => {}
+                None => return Ok(None),
             }
         }
-    });
-    // The parser asks on behind the end.
-    (stream.fuse(), refusal)
+    }
+
+    /// The next bytes of the part; `None` at its end.
+    async fn data(&mut self) -> Result<Option<Bytes>, ApiError> {
+        match self.next().await? {
+            Some(Event::Data(bytes)) => Ok(Some(bytes)),
+            _ => Ok(None),
+        }
+    }
+
+    /// All of a part that is text.
+    async fn text(&mut self, name: &str) -> Result<String, ApiError> {
+        let mut text = Vec::new();
+        while let Some(bytes) = self.data().await? {
+            if text.len() + bytes.len() > MAX_TEXT {
+                return Err(ApiError::validation(format!("{}: longer than {MAX_TEXT} bytes", printable(name))));
+            }
+            text.extend_from_slice(&bytes);
+        }
+        String::from_utf8(text).map_err(|_| ApiError::validation(format!("{}: not UTF-8", printable(name))))
+    }
+
+    async fn next(&mut self) -> Result<Option<Event>, ApiError> {
+        let mut epilogue = 0;
+        loop {
+            if let Some(event) = self.parts.next().map_err(refusal)? {
+                return Ok(Some(event));
+            }
+            match self.body.next().await? {
+                Some(chunk) if self.parts.has_ended() => {
+                    epilogue += chunk.len();
+                    if epilogue > MAX_EPILOGUE {
+                        return Err(ApiError::validation("too much behind the form's end"));
+                    }
+                }
+                Some(chunk) => self.parts.push(&chunk),
+                None => return self.parts.finish().map(|()| None).map_err(refusal),
+            }
+        }
+    }
 }
 
-fn refused(refusal: &Refusal, error: &MultipartError) -> ApiError {
-    if let Some(ours) = refusal.borrow_mut().take() {
-        return ours;
-    }
-    match error {
-        MultipartError::Incomplete => cut_off(),
-        MultipartError::Payload(_) => {
-            ApiError::validation("the form has a part or a header that is too long, or breaks off")
+impl Part {
+    /// Reads a part's headers. Its own length is not among what counts.
+    fn read(headers: &[u8]) -> Result<Self, ApiError> {
+        let unnamed = || ApiError::validation("a part of the form has no name");
+        let mut part = Self { name: String::new(), file_name: None, mime_type: None };
+        let mut named = false;
+        for line in headers.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
+            let colon = line.iter().position(|b| *b == b':').ok_or_else(unnamed)?;
+            let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+            if name.eq_ignore_ascii_case(b"content-disposition") {
+                let value = HeaderValue::from_bytes(value).map_err(|_| unnamed())?;
+                let disposition = ContentDisposition::from_raw(&value).map_err(|_| unnamed())?;
+                part.name = disposition.get_name().ok_or_else(unnamed)?.to_owned();
+                part.file_name = disposition.get_filename().map(str::to_owned);
+                named = true;
+            } else if name.eq_ignore_ascii_case(b"content-type") {
+                part.mime_type = std::str::from_utf8(value).ok().map(str::to_owned);
+            } else if name.eq_ignore_ascii_case(b"content-transfer-encoding") && !is_plain(value) {
+                return Err(ApiError::validation("a part of the form is encoded: send its bytes as they are"));
+            }
         }
-        _ => ApiError::validation("the form cannot be read: is its boundary right, and has each part a name?"),
+        if named { Ok(part) } else { Err(unnamed()) }
+    }
+}
+
+/// Whether bytes of this transfer encoding are the bytes themselves.
+fn is_plain(encoding: &[u8]) -> bool {
+    ["binary", "8bit", "7bit"].iter().any(|plain| encoding.eq_ignore_ascii_case(plain.as_bytes()))
+}
+
+fn refusal(bad: BadForm) -> ApiError {
+    match bad {
+        BadForm::CutOff => cut_off(),
+        other => ApiError::validation(other.to_string()),
     }
 }

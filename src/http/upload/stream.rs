@@ -11,7 +11,7 @@ use ring::digest;
 
 use crate::assets::AssetError;
 use crate::error::ApiError;
-use crate::http::body::cut_off;
+use crate::http::body::{PATIENCE, cut_off, stopped};
 
 /// A request's body.
 pub(super) struct Body {
@@ -20,9 +20,6 @@ pub(super) struct Body {
     patience: Duration,
     is_empty: bool,
 }
-
-/// A sender that says nothing for so long has gone, whatever its connection looks like: half of what a claim of its lives on.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Expected {
     hash: digest::Context,
@@ -39,7 +36,7 @@ impl Body {
     /// The next bytes; `None` at the end, which is an end only if there were any, the digest is right and nothing was cut off.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let next = tokio::time::timeout(self.patience, self.payload.next()).await;
-        match next.map_err(|_| ApiError::validation("the body stopped coming"))? {
+        match next.map_err(|_| stopped())? {
             Some(Ok(chunk)) => {
                 self.is_empty &= chunk.is_empty();
                 if let Some(expected) = &mut self.digest {

@@ -40,7 +40,7 @@ impl Files {
             return Ok(Blob::memory(kept));
         }
         let place = small.then(|| self.hot.place(tenant, blob));
-        match File::open(self.sealed_path(tenant, blob)) {
+        match open_whole(&self.sealed_path(tenant, blob), bytes) {
             Ok(file) => Ok(Blob::file(file, bytes, self.buffers.clone(), place)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StorageError::NoSuchBlob),
             Err(error) => Err(failed("opening a blob")(error)),
@@ -210,6 +210,19 @@ impl Half {
         let hash = self.hash.finish();
         Ok(Sealed { bytes: self.bytes, sha256: Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes")) })
     }
+}
+
+/// Opens a file that has to have so many bytes: what the disk has lost is known before the first of them is promised to anybody.
+fn open_whole(path: &Path, bytes: u64) -> io::Result<File> {
+    let file = File::open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_file() && meta.len() == bytes {
+        return Ok(file);
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("the blob has {} bytes and should have {bytes}", meta.len()),
+    ))
 }
 
 /// Makes the folder and those above it, each durable before the one below it.

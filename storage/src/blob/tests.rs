@@ -94,7 +94,10 @@ async fn a_blob_that_is_too_short_ends_in_an_error() {
         let blob = BlobKey::generate();
         put(&store, blob, b"short", 5).await;
 
-        let opened = store.open_blob(&acme(), blob, 500).await.expect("a blob");
+        // Files say so at once, an object store when it is read.
+        let Ok(opened) = store.open_blob(&acme(), blob, 500).await else {
+            continue;
+        };
         let read: Result<Vec<Bytes>, _> = opened.stream(0..500).try_collect().await;
 
         assert!(read.is_err());

@@ -163,3 +163,27 @@ async fn the_digest_of_a_form_is_that_of_all_its_bytes() {
     }
     asset(send(digest(&whole)).await.expect("an answer")).await;
 }
+
+#[tokio::test]
+async fn a_part_is_as_long_as_it_is_whatever_it_says_of_itself() {
+    let host = Host::start().await;
+    let body = "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\nContent-Length: 2\r\n\r\nhello world\r\n--B--\r\n";
+
+    let request = host.owner("acme").ingest().header("content-type", "multipart/form-data; boundary=B");
+    let made = asset(request.body(body).send().await.expect("an answer")).await;
+
+    assert_eq!(made.answer["asset"]["bytes"], 11);
+    assert_eq!(host.stranger().get(&made.url).await.text().await.expect("text"), "hello world");
+}
+
+#[tokio::test]
+async fn a_part_that_is_encoded_is_refused_and_not_stored_as_it_is() {
+    let host = Host::start().await;
+    let body = "--B\r\nContent-Disposition: form-data; name=\"file\"\r\nContent-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n--B--\r\n";
+
+    let request = host.owner("acme").ingest().header("content-type", "multipart/form-data; boundary=B");
+    let answer = request.body(body).send().await.expect("an answer");
+
+    assert_eq!(answer.status(), 400);
+    assert!(host.becomes_bare().await);
+}

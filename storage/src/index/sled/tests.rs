@@ -96,7 +96,7 @@ async fn without_room_nothing_is_added_and_all_is_read() {
     let full =
         |answer: Result<(), StorageError>| assert!(matches!(answer, Err(StorageError::Full { .. })), "{answer:?}");
     full(index.record(&tenant(), vec![event(1)]).await);
-    full(index.ready().await);
+    index.ready().await.expect("what is there can be read");
     assert_eq!(index.seal_audit(1).await.expect("nothing waits"), 0, "what writes nothing needs no room");
     assert_eq!(index.audit_rows(&tenant(), 0, 9).await.expect("the log").len(), 1);
 }

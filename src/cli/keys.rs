@@ -38,7 +38,7 @@ impl Keys {
         match self {
             Self::Rotate => rotate(&settings).await,
             Self::List => list(&settings),
-            Self::Retire { kid, force } => retire(&super::open(config)?, &kid, force).await,
+            Self::Retire { kid, force } => retire(&super::open(config).await?, &kid, force).await,
         }
     }
 }

@@ -94,6 +94,8 @@ fn a_variable_that_cannot_be_stops_the_start_with_its_name() {
         ("MEDIAKEEP__SERVER__LISTEN", "localhost"),
         ("MEDIAKEEP__SERVER__PUBLIC_BASE_URL", "media.example.com"),
         ("MEDIAKEEP__SERVER__PUBLIC_BASE_URL", "https://media.example.com/?x=1"),
+        ("MEDIAKEEP__SERVER__PUBLIC_BASE_URL", "https://us3r@media.example.com"),
+        ("MEDIAKEEP__SERVER__PUBLIC_BASE_URL", "https://:pa55word@media.example.com"),
     ] {
         let mut command = place.command(&["serve"]);
         command.env(name, value);
@@ -104,6 +106,7 @@ fn a_variable_that_cannot_be_stops_the_start_with_its_name() {
             "{ran:?}"
         );
         assert!(ran.stderr.to_lowercase().contains("mediakeep__"), "the source: {}", ran.stderr);
+        assert!(!ran.stderr.contains("us3r") && !ran.stderr.contains("pa55word"), "{}", ran.stderr);
         assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{}", ran.stderr);
     }
 }

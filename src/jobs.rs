@@ -17,7 +17,7 @@ use crate::audit;
 use crate::config::{ConfigError, Settings};
 use crate::retention::sweep;
 
-/// Audit rows wait no longer than a second for their place in the chain.
+/// So often sampled reads are written and audit rows sealed: none waits longer than a second for its place in the chain.
 const SEAL: Duration = Duration::from_millis(500);
 
 /// So many rows are sealed at a time.
@@ -91,8 +91,8 @@ async fn sweeping(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
 async fn sealing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     loop {
         let going_on = pause(SEAL, &mut stopped).await;
-        if let Err(error) = audit::flush(&app).await {
-            warn!(error = %error, "sampled reads are lost to the audit log: {error}");
+        if let Some(Err(error)) = survived("flush of sampled reads", audit::flush(&app)).await {
+            warn!(error = %error, "sampled reads wait to be written to the audit log: {error}");
         }
         loop {
             match survived("sealing of the audit log", app.index.seal_audit(SEAL_STEP)).await {

@@ -2,17 +2,21 @@
 
 use mediakeep::audit;
 use mediakeep::config::settings::AuditReads;
-use mediakeep_storage::TenantId;
 use mediakeep_storage::audit::{AuditKind, AuditRow};
+use mediakeep_storage::{AssetId, TenantId};
 use serde_json::{Value, json};
 
 use crate::harness::Host;
 use crate::harness::bytes::png;
 
 async fn rows(host: &Host) -> Vec<AuditRow> {
-    let (index, acme) = (&host.app().index, TenantId::parse("acme").expect("a tenant"));
+    rows_of(host, "acme").await
+}
+
+async fn rows_of(host: &Host, tenant: &str) -> Vec<AuditRow> {
+    let (index, tenant) = (&host.app().index, TenantId::parse(tenant).expect("a tenant"));
     while index.seal_audit(1_000).await.expect("sealed") > 0 {}
-    index.audit_rows(&acme, 0, 1_000).await.expect("rows")
+    index.audit_rows(&tenant, 0, 1_000).await.expect("rows")
 }
 
 fn reads(rows: &[AuditRow]) -> Vec<&AuditRow> {
@@ -79,6 +83,22 @@ async fn a_sampled_log_says_how_many_reads_it_left_out() {
     let told = reads.iter().filter(|row| row.event.details.is_none()).count();
     assert!(told > before && told < 30, "{told}");
     assert_eq!(told as u64 + left_out, 30);
+}
+
+#[tokio::test]
+async fn a_busy_tenant_leaves_the_others_their_sample() {
+    let host = Host::start().await;
+    let (busy, quiet) = (host.owner("acme").upload(png(2, 2)).await, host.owner("globex").upload(png(2, 2)).await);
+    for _ in 0..60 {
+        assert_eq!(host.stranger().get(&busy.url).await.status(), 200);
+    }
+
+    assert_eq!(host.stranger().get(&quiet.url).await.status(), 200);
+    audit::flush(host.app()).await.expect("written");
+
+    let rows = rows_of(&host, "globex").await;
+    let told: Vec<_> = reads(&rows).into_iter().map(|row| (&*row.event.principal, row.event.asset_id)).collect();
+    assert_eq!(told, [("capability", AssetId::parse(&quiet.id).ok())]);
 }
 
 #[tokio::test]

@@ -1,15 +1,15 @@
-//! Which reads the audit log tells of.
+//! What the audit log tells of besides the index's own transitions: reads, and other keys in the ring.
 //!
 //! Every other event is written by the transition that it tells of. A read changes nothing, so it has no transition: under `full` its
 //! row is written before the bytes go out; under `sampled` a few reads a second are kept, and of the rest there is a row that says how
 //! many they were; under `off` there is none.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use mediakeep_keys::Claims;
+use mediakeep_keys::{Claims, Ring};
 use mediakeep_storage::audit::AuditKind;
-use mediakeep_storage::{AssetRecord, AuditEvent, StorageError, TenantId, Timestamp};
+use mediakeep_storage::{AssetId, AssetRecord, AuditEvent, StorageError, TenantId, Timestamp};
 use serde_json::json;
 
 use crate::access::Principal;
@@ -113,6 +113,35 @@ pub async fn flush(app: &App) -> Result<(), StorageError> {
         }
     }
     outcome
+}
+
+/// Tells every tenant that has assets which keys came into the ring and which left it. One that cannot be told keeps no other from it;
+/// the answer is the last failure.
+pub async fn ring_changed(app: &App, before: &Ring, after: &Ring) -> Result<(), StorageError> {
+    let now = app.now();
+    let kids =
+        |ring: &Ring| -> BTreeSet<String> { ring.keys(now.as_second()).into_iter().map(|key| key.kid).collect() };
+    let (before, after) = (kids(before), kids(after));
+    if before == after {
+        return Ok(());
+    }
+    let (added, removed): (Vec<_>, Vec<_>) = (after.difference(&before).collect(), before.difference(&after).collect());
+    let event = AuditEvent::new(AuditKind::Key, "keys", now).details(json!({"added": added, "removed": removed}));
+    let (mut outcome, mut last) = (Ok(()), None);
+    while let Some(tenant) = tenant_behind(app, last).await? {
+        if let Err(error) = app.index.record(&tenant, vec![event.clone()]).await {
+            outcome = Err(error);
+        }
+        last = Some(tenant);
+    }
+    outcome
+}
+
+/// The next tenant that has assets: from behind the last name that an asset of this one could have. So a tenant costs one look,
+/// however many assets it has.
+async fn tenant_behind(app: &App, tenant: Option<TenantId>) -> Result<Option<TenantId>, StorageError> {
+    let after = tenant.map(|tenant| (tenant, AssetId::from_bytes([u8::MAX; 16])));
+    Ok(app.index.assets(after, 1).await?.into_iter().next().map(|record| record.tenant))
 }
 
 impl Waiting {

@@ -130,6 +130,7 @@ async fn reloading(app: Arc<App>, reload: Reload, mut stopped: watch::Receiver<b
             continue;
         }
         let first = seen.replace(now).is_none();
+        let before = app.live();
         match (reload.read)().and_then(|settings| app.reload(settings)) {
             Ok(idle) => {
                 if asked || !first {
@@ -137,6 +138,11 @@ async fn reloading(app: Arc<App>, reload: Reload, mut stopped: watch::Receiver<b
                 }
                 if !idle.is_empty() {
                     warn!(sections = ?idle, "changes of {} take a restart", idle.join(", "));
+                }
+                let after = app.live();
+                let telling = audit::ring_changed(&app, &before.ring, &after.ring);
+                if let Some(Err(error)) = survived("telling of the ring's keys", telling).await {
+                    warn!(error = %error, "not every tenant's audit log tells of the ring's other keys: {error}");
                 }
                 // The settings may name other files now; those were read a moment ago.
                 seen = Some(stamps(&watched(&reload, &app)));

@@ -66,7 +66,8 @@ fn list(settings: &Settings) -> Result<(), Failure> {
 /// Durable URLs are counted in the index; delivery URLs leave no row, so the key stays until the last that it signed is past.
 async fn retire(app: &App, kid: &str, force: bool) -> Result<(), Failure> {
     let now = app.now();
-    let ring = &app.live().ring;
+    let live = app.live();
+    let ring = &live.ring;
     let retired = ring.retire(kid, now.as_second())?;
     let assets = assets_on(app, kid).await?;
     let delivery_until =
@@ -89,6 +90,8 @@ async fn retire(app: &App, kid: &str, force: bool) -> Result<(), Failure> {
                 .map_err(|error| Failure::Unreachable(error.to_string()))?;
         }
     }
+    // Before it is so: a row too many does less harm than one too few.
+    mediakeep::audit::ring_changed(app, ring, &retired).await?;
     retired.save(&app.settings.keys.ring)?;
     println!("{kid} is retired; {} assets have a new durable URL", assets.len());
     Ok(())

@@ -3,11 +3,13 @@
 use mediakeep::audit;
 use mediakeep::config::settings::AuditReads;
 use mediakeep_storage::audit::{AuditKind, AuditRow};
-use mediakeep_storage::{AssetId, TenantId};
+use mediakeep_storage::index::sled::{SledIndex, SledOptions};
+use mediakeep_storage::{AssetId, AssetIndex, TenantId};
 use serde_json::{Value, json};
 
 use crate::harness::Host;
 use crate::harness::bytes::png;
+use crate::harness::process::{Place, eventually};
 
 async fn rows(host: &Host) -> Vec<AuditRow> {
     rows_of(host, "acme").await
@@ -99,6 +101,37 @@ async fn a_busy_tenant_leaves_the_others_their_sample() {
     let rows = rows_of(&host, "globex").await;
     let told: Vec<_> = reads(&rows).into_iter().map(|row| (&*row.event.principal, row.event.asset_id)).collect();
     assert_eq!(told, [("capability", AssetId::parse(&quiet.id).ok())]);
+}
+
+#[tokio::test]
+async fn keys_that_come_and_go_stand_in_the_chain() {
+    let place = Place::new();
+    let text = std::fs::read_to_string(place.file("mediakeep.toml")).expect("a file");
+    place.write("mediakeep.toml", text.replace("[[access", "activate_after = \"0s\"\n[[access"));
+    let server = place.serve().await;
+    server.upload(png(2, 2)).await;
+    server.upload(png(3, 3)).await;
+    let old = kids(&place).remove(0);
+    place.must_run(&["keys", "rotate"]);
+    let new = kids(&place).into_iter().find(|kid| *kid != old).expect("a new key");
+    server.signal(rustix::process::Signal::HUP);
+    eventually(async || place.log().contains("were read again")).await;
+    assert!(server.stop().await.success());
+    place.must_run(&["keys", "retire", &old, "--force"]);
+
+    let index = SledIndex::open(&place.file("index"), SledOptions::default()).expect("an index");
+    while index.seal_audit(1_000).await.expect("sealed") > 0 {}
+    let rows = index.audit_rows(&TenantId::parse("acme").expect("a tenant"), 0, 1_000).await.expect("rows");
+
+    let of_ring = rows.iter().filter(|row| row.event.kind == AuditKind::Key && row.event.asset_id.is_none());
+    let told: Vec<&Value> = of_ring.filter_map(|row| row.event.details.as_ref()).collect();
+    assert_eq!(told, [&json!({"added": [new], "removed": []}), &json!({"added": [], "removed": [old]})]);
+}
+
+/// The ring's keys.
+fn kids(place: &Place) -> Vec<String> {
+    let listed = place.must_run(&["keys", "list"]).stdout;
+    listed.lines().filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
 }
 
 #[tokio::test]

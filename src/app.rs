@@ -1,15 +1,12 @@
 //! The one place where components are built and put together.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use mediakeep_keys::Ring;
-use mediakeep_storage::index::sled::{SledIndex, SledOptions};
 use mediakeep_storage::retention::Terms;
 use mediakeep_storage::{AssetIndex, BlobKey, BlobStore, StorageError, TenantId, Timestamp};
 use tokio::sync::Semaphore;
-use url::Url;
 
 use crate::access::Access;
 use crate::assets::cache::RowCache;
@@ -18,6 +15,10 @@ use crate::audit::ReadTrail;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
 use crate::telemetry::{Metrics, RequestIds};
+
+mod stores;
+
+use stores::Stores;
 
 /// Everything that a request needs.
 #[derive(Debug)]
@@ -72,21 +73,28 @@ pub enum StartError {
     Storage(#[from] StorageError),
 }
 
-/// Memory for the index's pages. The rows that are asked for again and again have a cache of their own.
-const INDEX_CACHE: u64 = 32 << 20;
-
 impl App {
-    /// Reads the ring and opens the stores, in this order: whoever names a ring that is not there has made no store.
-    pub fn open(settings: Settings, clock: Clock, base_url: &str) -> Result<Self, StartError> {
-        let access = Access::from_settings(&settings)?;
-        let ring = load_ring(&settings)?;
-        let blobs = open_blobs(&settings)?;
-        let index = open_index(&settings)?;
+    /// Reads the ring and opens the stores, in this order: whoever names a ring that is not there has made no store. Stores that are
+    /// both empty are made; one that is empty beside the other's data is refused.
+    pub async fn open(settings: Settings, clock: Clock, base_url: &str) -> Result<Self, StartError> {
+        let live = Live::load(&settings)?;
+        let stores = stores::open_or_make(&settings).await?;
+        Ok(Self::assemble(settings, live, stores, clock, base_url))
+    }
+
+    /// The same of stores that are there: a missing one is refused, not made.
+    pub async fn open_existing(settings: Settings, clock: Clock, base_url: &str) -> Result<Self, StartError> {
+        let live = Live::load(&settings)?;
+        let stores = stores::open_existing(&settings).await?;
+        Ok(Self::assemble(settings, live, stores, clock, base_url))
+    }
+
+    fn assemble(settings: Settings, live: Live, stores: Stores, clock: Clock, base_url: &str) -> Self {
         let permits = std::thread::available_parallelism().map_or(2, usize::from);
-        Ok(Self {
-            live: RwLock::new(Arc::new(Live::new(ring, access, settings.clone()))),
-            index,
-            blobs,
+        Self {
+            live: RwLock::new(Arc::new(live)),
+            index: stores.index,
+            blobs: stores.blobs,
             rows: RowCache::new(),
             metrics: Metrics::new(),
             reads: ReadTrail::default(),
@@ -97,7 +105,7 @@ impl App {
             started_at: clock.now(),
             settings,
             clock,
-        })
+        }
     }
 
     /// The time now.
@@ -144,6 +152,11 @@ impl App {
 }
 
 impl Live {
+    fn load(settings: &Settings) -> Result<Self, ConfigError> {
+        let access = Access::from_settings(settings)?;
+        Ok(Self::new(load_ring(settings)?, access, settings.clone()))
+    }
+
     fn new(ring: Ring, access: Access, settings: Settings) -> Self {
         Self { ring, opened: Opened::new(), access, settings }
     }
@@ -184,8 +197,7 @@ pub async fn first_ring(settings: &Settings) -> Result<bool, StartError> {
     if path.exists() {
         return Ok(false);
     }
-    let blobs = open_blobs(settings)?;
-    if index_folder(settings)?.is_some_and(|folder| folder.join("db").exists()) || !blobs.is_empty().await? {
+    if !stores::are_empty(settings).await? {
         return Err(StartError::Config(ConfigError(format!(
             "there is data, but no key ring at {}: restore it from its backup, since without it every URL that was given out is dead",
             path.display()
@@ -202,32 +214,6 @@ pub fn make_private_folder(folder: &std::path::Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Opens the bytes.
-pub fn open_blobs(settings: &Settings) -> Result<BlobStore, StartError> {
-    Ok(BlobStore::open(&address("store.url", &settings.store.url)?)?)
-}
-
-/// Opens the index.
-pub fn open_index(settings: &Settings) -> Result<Arc<dyn AssetIndex>, StartError> {
-    let Some(folder) = index_folder(settings)? else {
-        return Err(StartError::Config(ConfigError(format!(
-            "index.url: this build opens sled:, not {}",
-            settings.index.url
-        ))));
-    };
-    let options = SledOptions { cache_bytes: INDEX_CACHE, min_free: settings.store.min_free.0 };
-    Ok(Arc::new(SledIndex::open(&folder, options)?))
-}
-
-fn index_folder(settings: &Settings) -> Result<Option<PathBuf>, ConfigError> {
-    let url = address("index.url", &settings.index.url)?;
-    Ok((url.scheme() == "sled").then(|| PathBuf::from(percent_decoded(url.path()))))
-}
-
-fn percent_decoded(path: &str) -> String {
-    percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()
-}
-
 fn load_ring(settings: &Settings) -> Result<Ring, ConfigError> {
     Ring::load(&settings.keys.ring).map_err(|error| ring_failed(&error))
 }
@@ -241,8 +227,4 @@ fn ring_failed(error: &mediakeep_keys::KeyError) -> ConfigError {
         cause = inner.source();
     }
     ConfigError(sentence)
-}
-
-fn address(name: &str, raw: &str) -> Result<Url, ConfigError> {
-    Url::parse(raw).map_err(|error| ConfigError(format!("{name}: {raw:?} is not an address: {error}")))
 }

@@ -17,11 +17,11 @@ pub(crate) mod sample;
 pub(crate) mod serve;
 pub(crate) mod upkeep;
 
-/// Opens the parts for a command that works on the stores by itself.
-fn open(config: Option<&Path>) -> Result<App, Failure> {
+/// Opens the parts for a command that works on the stores by itself. It makes none that is missing.
+async fn open(config: Option<&Path>) -> Result<App, Failure> {
     let settings = config::load(config)?;
     let base_url = settings.server.public_base_url.clone();
-    Ok(App::open(settings, Clock::System, &base_url)?)
+    Ok(App::open_existing(settings, Clock::System, &base_url).await?)
 }
 
 /// Prints the settings in force, as a file that would set them.

@@ -17,7 +17,7 @@ use crate::audit;
 use crate::config::{ConfigError, Settings};
 use crate::retention::sweep;
 
-/// Audit rows wait no longer than a second for their place in the chain.
+/// So often sampled reads are written and audit rows sealed: none waits longer than a second for its place in the chain.
 const SEAL: Duration = Duration::from_millis(500);
 
 /// So many rows are sealed at a time.
@@ -91,8 +91,8 @@ async fn sweeping(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
 async fn sealing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     loop {
         let going_on = pause(SEAL, &mut stopped).await;
-        if let Err(error) = audit::flush(&app).await {
-            warn!(error = %error, "sampled reads are lost to the audit log: {error}");
+        if let Some(Err(error)) = survived("flush of sampled reads", audit::flush(&app)).await {
+            warn!(error = %error, "sampled reads wait to be written to the audit log: {error}");
         }
         loop {
             match survived("sealing of the audit log", app.index.seal_audit(SEAL_STEP)).await {
@@ -130,6 +130,7 @@ async fn reloading(app: Arc<App>, reload: Reload, mut stopped: watch::Receiver<b
             continue;
         }
         let first = seen.replace(now).is_none();
+        let before = app.live();
         match (reload.read)().and_then(|settings| app.reload(settings)) {
             Ok(idle) => {
                 if asked || !first {
@@ -137,6 +138,11 @@ async fn reloading(app: Arc<App>, reload: Reload, mut stopped: watch::Receiver<b
                 }
                 if !idle.is_empty() {
                     warn!(sections = ?idle, "changes of {} take a restart", idle.join(", "));
+                }
+                let after = app.live();
+                let telling = audit::ring_changed(&app, &before.ring, &after.ring);
+                if let Some(Err(error)) = survived("telling of the ring's keys", telling).await {
+                    warn!(error = %error, "not every tenant's audit log tells of the ring's other keys: {error}");
                 }
                 // The settings may name other files now; those were read a moment ago.
                 seen = Some(stamps(&watched(&reload, &app)));

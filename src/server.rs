@@ -60,7 +60,7 @@ pub async fn start(settings: Settings, clock: Clock, reload: Option<Reload>) -> 
         url => url.to_owned(),
     };
     app::first_ring(&settings).await?;
-    let app = Arc::new(App::open(settings, clock, &base_url)?);
+    let app = Arc::new(App::open(settings, clock, &base_url).await?);
     let mut running = Running {
         address,
         admin_address,

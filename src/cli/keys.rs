@@ -38,7 +38,7 @@ impl Keys {
         match self {
             Self::Rotate => rotate(&settings).await,
             Self::List => list(&settings),
-            Self::Retire { kid, force } => retire(&super::open(config)?, &kid, force).await,
+            Self::Retire { kid, force } => retire(&super::open(config).await?, &kid, force).await,
         }
     }
 }
@@ -66,7 +66,8 @@ fn list(settings: &Settings) -> Result<(), Failure> {
 /// Durable URLs are counted in the index; delivery URLs leave no row, so the key stays until the last that it signed is past.
 async fn retire(app: &App, kid: &str, force: bool) -> Result<(), Failure> {
     let now = app.now();
-    let ring = &app.live().ring;
+    let live = app.live();
+    let ring = &live.ring;
     let retired = ring.retire(kid, now.as_second())?;
     let assets = assets_on(app, kid).await?;
     let delivery_until =
@@ -83,12 +84,14 @@ async fn retire(app: &App, kid: &str, force: bool) -> Result<(), Failure> {
     for record in &assets {
         let durable = NewDurable { kid: signing.to_owned(), issued_at: now.as_second() };
         let audit = AuditEvent::new(AuditKind::Key, "keys", now).asset(record.id).details(json!({"retired": kid}));
-        if let Some(record) = app.index.raise_generation(&record.tenant, record.id, durable, audit).await? {
+        if let Some(record) = app.index.resign(&record.tenant, record.id, durable, audit).await? {
             mediakeep::assets::ingest::put_recovery_record(app, &record)
                 .await
                 .map_err(|error| Failure::Unreachable(error.to_string()))?;
         }
     }
+    // Before it is so: a row too many does less harm than one too few.
+    mediakeep::audit::ring_changed(app, ring, &retired).await?;
     retired.save(&app.settings.keys.ring)?;
     println!("{kid} is retired; {} assets have a new durable URL", assets.len());
     Ok(())

@@ -47,7 +47,7 @@ async fn check_expiry(settings: &Settings, accepted: Option<usize>) -> Result<()
     if !settings.keys.ring.exists() {
         return Ok(());
     }
-    let app = App::open(settings.clone(), Clock::System, "")?;
+    let app = App::open(settings.clone(), Clock::System, "").await?;
     let due = sweep::count_due(&app, usize::MAX).await?;
     if due > accepted.unwrap_or(0).max(UNASKED_EXPIRY) {
         return Err(Failure::BadUse(format!(

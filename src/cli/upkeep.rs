@@ -8,7 +8,7 @@ use super::{open, print_json};
 use crate::Failure;
 
 pub(crate) async fn sweep(config: Option<&Path>, dry_run: bool) -> Result<(), Failure> {
-    let app = open(config)?;
+    let app = open(config).await?;
     if dry_run {
         let due = sweeper::count_due(&app, usize::MAX).await?;
         println!("{due} assets would expire");
@@ -18,7 +18,7 @@ pub(crate) async fn sweep(config: Option<&Path>, dry_run: bool) -> Result<(), Fa
 }
 
 pub(crate) async fn verify(config: Option<&Path>) -> Result<(), Failure> {
-    let app = open(config)?;
+    let app = open(config).await?;
     let findings = verifier::verify(&app).await?;
     for (what, blobs) in [
         ("the bytes are missing", &findings.missing),

@@ -54,7 +54,15 @@ fn addresses(settings: &Settings) -> Option<Refusal> {
         let why = format!("others can reach {listen}: set server.public_base_url to the URL by which they do");
         return refuse("server.listen", why);
     }
-    let usable = url::Url::parse(base).is_ok_and(|url| {
+    let url = url::Url::parse(base).ok();
+    // Every URL that is given out would tell them, and so would this refusal if it quoted the setting.
+    if url.as_ref().is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
+        return refuse(
+            "server.public_base_url",
+            "has a user or password in it: every URL would tell them, so leave them out",
+        );
+    }
+    let usable = url.is_some_and(|url| {
         matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none() && url.fragment().is_none()
     });
     if !base.is_empty() && !usable {

@@ -267,7 +267,7 @@ section! {
 section! {
     /// The URLs.
     Capabilities {
-        /// After which a revocation holds everywhere.
+        /// Within which a revocation holds everywhere. In a service of one process it holds on the next request, which is within any.
         revocation_lag: Span = Span::seconds(1),
         /// How far another clock may be ahead of ours; it never lengthens a life.
         clock_skew: Span = Span::seconds(60),

@@ -99,6 +99,15 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         audit: AuditEvent,
     ) -> Result<Option<AssetRecord>, StorageError>;
 
+    /// Has another key sign the asset's durable URL. The generation stays, so URLs that other keys signed go on opening.
+    async fn resign(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Option<AssetRecord>, StorageError>;
+
     /// Notes that a delivery URL was revoked; `keep_until` is when it would have ended by itself.
     async fn revoke_url(
         &self,
@@ -324,7 +333,7 @@ pub enum Amended {
     Dead(AssetRecord),
 }
 
-/// What a new generation of durable URL is made of; the generation itself is the index's to count.
+/// What a new durable URL is made of; its generation is the index's to count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDurable {
     /// The ring key that signs it.

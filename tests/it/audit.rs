@@ -2,17 +2,23 @@
 
 use mediakeep::audit;
 use mediakeep::config::settings::AuditReads;
-use mediakeep_storage::TenantId;
 use mediakeep_storage::audit::{AuditKind, AuditRow};
+use mediakeep_storage::index::sled::{SledIndex, SledOptions};
+use mediakeep_storage::{AssetId, AssetIndex, TenantId};
 use serde_json::{Value, json};
 
 use crate::harness::Host;
 use crate::harness::bytes::png;
+use crate::harness::process::{Place, eventually};
 
 async fn rows(host: &Host) -> Vec<AuditRow> {
-    let (index, acme) = (&host.app().index, TenantId::parse("acme").expect("a tenant"));
+    rows_of(host, "acme").await
+}
+
+async fn rows_of(host: &Host, tenant: &str) -> Vec<AuditRow> {
+    let (index, tenant) = (&host.app().index, TenantId::parse(tenant).expect("a tenant"));
     while index.seal_audit(1_000).await.expect("sealed") > 0 {}
-    index.audit_rows(&acme, 0, 1_000).await.expect("rows")
+    index.audit_rows(&tenant, 0, 1_000).await.expect("rows")
 }
 
 fn reads(rows: &[AuditRow]) -> Vec<&AuditRow> {
@@ -79,6 +85,53 @@ async fn a_sampled_log_says_how_many_reads_it_left_out() {
     let told = reads.iter().filter(|row| row.event.details.is_none()).count();
     assert!(told > before && told < 30, "{told}");
     assert_eq!(told as u64 + left_out, 30);
+}
+
+#[tokio::test]
+async fn a_busy_tenant_leaves_the_others_their_sample() {
+    let host = Host::start().await;
+    let (busy, quiet) = (host.owner("acme").upload(png(2, 2)).await, host.owner("globex").upload(png(2, 2)).await);
+    for _ in 0..60 {
+        assert_eq!(host.stranger().get(&busy.url).await.status(), 200);
+    }
+
+    assert_eq!(host.stranger().get(&quiet.url).await.status(), 200);
+    audit::flush(host.app()).await.expect("written");
+
+    let rows = rows_of(&host, "globex").await;
+    let told: Vec<_> = reads(&rows).into_iter().map(|row| (&*row.event.principal, row.event.asset_id)).collect();
+    assert_eq!(told, [("capability", AssetId::parse(&quiet.id).ok())]);
+}
+
+#[tokio::test]
+async fn keys_that_come_and_go_stand_in_the_chain() {
+    let place = Place::new();
+    let text = std::fs::read_to_string(place.file("mediakeep.toml")).expect("a file");
+    place.write("mediakeep.toml", text.replace("[[access", "activate_after = \"0s\"\n[[access"));
+    let server = place.serve().await;
+    server.upload(png(2, 2)).await;
+    server.upload(png(3, 3)).await;
+    let old = kids(&place).remove(0);
+    place.must_run(&["keys", "rotate"]);
+    let new = kids(&place).into_iter().find(|kid| *kid != old).expect("a new key");
+    server.signal(rustix::process::Signal::HUP);
+    eventually(async || place.log().contains("were read again")).await;
+    assert!(server.stop().await.success());
+    place.must_run(&["keys", "retire", &old, "--force"]);
+
+    let index = SledIndex::open(&place.file("index"), SledOptions::default()).expect("an index");
+    while index.seal_audit(1_000).await.expect("sealed") > 0 {}
+    let rows = index.audit_rows(&TenantId::parse("acme").expect("a tenant"), 0, 1_000).await.expect("rows");
+
+    let of_ring = rows.iter().filter(|row| row.event.kind == AuditKind::Key && row.event.asset_id.is_none());
+    let told: Vec<&Value> = of_ring.filter_map(|row| row.event.details.as_ref()).collect();
+    assert_eq!(told, [&json!({"added": [new], "removed": []}), &json!({"added": [], "removed": [old]})]);
+}
+
+/// The ring's keys.
+fn kids(place: &Place) -> Vec<String> {
+    let listed = place.must_run(&["keys", "list"]).stdout;
+    listed.lines().filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
 }
 
 #[tokio::test]

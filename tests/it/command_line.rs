@@ -178,6 +178,13 @@ async fn a_key_is_rotated_while_the_service_runs_and_retired_when_nothing_hangs_
     server.signal(rustix::process::Signal::HUP);
     eventually(async || kid(url(&server.upload(png(5, 5)).await)) != kid(url(&before))).await;
     assert_eq!(server.opens(url(&before)).await, 200);
+    let id = before["asset"]["assetId"].as_str().expect("an id");
+    let mint = async |server: &Server, class: &str| -> Value {
+        let request = server.request(Method::POST, &format!("/v1/assets/{id}/urls")).json(&json!({"class": class}));
+        request.send().await.expect("an answer").json().await.expect("JSON")
+    };
+    let delivery = mint(&server, "delivery").await;
+    assert_ne!(kid(url(&delivery)), kid(url(&before)));
     assert!(server.stop().await.success());
 
     let refused = place.run(&["keys", "retire", &old]);
@@ -196,9 +203,8 @@ async fn a_key_is_rotated_while_the_service_runs_and_retired_when_nothing_hangs_
 
     let server = place.serve().await;
     assert_eq!(server.opens(url(&before)).await, 404);
-    let id = before["asset"]["assetId"].as_str().expect("an id");
-    let mint = server.request(Method::POST, &format!("/v1/assets/{id}/urls")).json(&json!({"class": "durable"}));
-    let minted: Value = mint.send().await.expect("an answer").json().await.expect("JSON");
+    assert_eq!(server.opens(url(&delivery)).await, 200, "another key signed it");
+    let minted = mint(&server, "durable").await;
     assert_ne!(minted["url"], before["url"]);
     assert_eq!(server.opens(url(&minted)).await, 200);
 }

@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::harness::process::{Place, free_port, ran};
+use crate::harness::bytes::png;
+use crate::harness::process::{Place, free_port, ran, url};
 
 /// Starts a service that must not start, and returns the one sentence it says.
 fn refused(place: &Place, name: &str) -> String {
@@ -93,6 +94,8 @@ fn a_variable_that_cannot_be_stops_the_start_with_its_name() {
         ("MEDIAKEEP__SERVER__LISTEN", "localhost"),
         ("MEDIAKEEP__SERVER__PUBLIC_BASE_URL", "media.example.com"),
         ("MEDIAKEEP__SERVER__PUBLIC_BASE_URL", "https://media.example.com/?x=1"),
+        ("MEDIAKEEP__SERVER__PUBLIC_BASE_URL", "https://us3r@media.example.com"),
+        ("MEDIAKEEP__SERVER__PUBLIC_BASE_URL", "https://:pa55word@media.example.com"),
     ] {
         let mut command = place.command(&["serve"]);
         command.env(name, value);
@@ -103,6 +106,7 @@ fn a_variable_that_cannot_be_stops_the_start_with_its_name() {
             "{ran:?}"
         );
         assert!(ran.stderr.to_lowercase().contains("mediakeep__"), "the source: {}", ran.stderr);
+        assert!(!ran.stderr.contains("us3r") && !ran.stderr.contains("pa55word"), "{}", ran.stderr);
         assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{}", ran.stderr);
     }
 }
@@ -189,10 +193,68 @@ async fn a_ring_that_is_missing_beside_data_is_told_of_and_not_replaced() {
         assert!(!place.file("keys/ring.json").exists(), "{command:?}");
     }
     // Also when one of the two stores is lost.
-    std::fs::remove_dir_all(place.file("index")).expect("a folder");
+    std::fs::rename(place.file("index"), place.file("kept")).expect("a rename");
     assert_eq!(place.run(&["serve"]).code, 2);
+    std::fs::rename(place.file("kept"), place.file("index")).expect("a rename");
     std::fs::rename(place.file("kept.json"), place.file("keys/ring.json")).expect("a rename");
     assert!(place.serve().await.stop().await.success());
+}
+
+#[tokio::test]
+async fn an_index_or_a_store_that_is_missing_beside_the_others_data_is_told_of_and_not_replaced() {
+    let place = Place::new();
+    let server = place.serve().await;
+    let sent = server.upload(png(3, 3)).await;
+    assert!(server.stop().await.success());
+
+    for (missing, setting) in [("index", "index.url"), ("blobs", "store.url")] {
+        std::fs::rename(place.file(missing), place.file("kept")).expect("a rename");
+        // A place where nothing is mounted may be there, or not.
+        for mount_point in [false, true] {
+            if mount_point {
+                std::fs::create_dir(place.file(missing)).expect("a folder");
+            }
+            for command in [&["serve"][..], &["verify"], &["sweep"], &["keys", "retire", "k", "--force"]] {
+                let ran = place.run(command);
+                assert_eq!(ran.code, 2, "{missing} {command:?}: {ran:?}");
+                assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{missing} {command:?}: {}", ran.stderr);
+                assert!(ran.stderr.contains(setting) && ran.stderr.contains("mount"), "{missing}: {}", ran.stderr);
+                let made = std::fs::read_dir(place.file(missing)).map_or(0, Iterator::count);
+                assert_eq!(made, 0, "{missing} {command:?}");
+            }
+        }
+        std::fs::remove_dir(place.file(missing)).expect("an empty folder");
+        std::fs::rename(place.file("kept"), place.file(missing)).expect("a rename");
+    }
+    let server = place.serve().await;
+    assert_eq!(server.opens(url(&sent)).await, 200);
+}
+
+#[test]
+fn a_command_that_looks_after_stores_makes_none() {
+    let place = Place::new();
+    place.must_run(&["keys", "rotate"]);
+    for command in [&["verify"][..], &["sweep"], &["sweep", "--dry-run"], &["keys", "retire", "k"]] {
+        let ran = place.run(command);
+        assert_eq!(ran.code, 2, "{command:?}: {ran:?}");
+        assert!(ran.stderr.contains("there is no index"), "{command:?}: {}", ran.stderr);
+    }
+    assert!(!place.file("index").exists() && !place.file("blobs").exists());
+}
+
+#[tokio::test]
+async fn a_store_in_memory_begins_empty_beside_an_index_that_stays() {
+    let place = Place::new();
+    let serve = async || {
+        let mut command = place.command(&["serve"]);
+        command.env("MEDIAKEEP__STORE__URL", "memory:");
+        place.start(command).await
+    };
+    let server = serve().await;
+    server.upload(png(3, 3)).await;
+    assert!(server.stop().await.success());
+
+    assert!(serve().await.stop().await.success());
 }
 
 #[tokio::test]

@@ -73,6 +73,7 @@ where
             words_change_only_from_the_revision_that_was_seen,
             words_of_the_dead_do_not_change,
             a_new_generation_counts_from_the_old_one,
+            another_key_signs_the_same_generation,
             a_revoked_url_stays_revoked_until_its_time,
             the_newest_references_come_first;
         runs:

@@ -109,6 +109,16 @@ impl AssetIndex for ModelIndex {
         Ok(self.state().raise_generation(tenant, id, durable, audit))
     }
 
+    async fn resign(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Option<AssetRecord>, StorageError> {
+        Ok(self.state().resign(tenant, id, durable, audit))
+    }
+
     async fn revoke_url(
         &self,
         tenant: &TenantId,

@@ -189,6 +189,17 @@ impl AssetIndex for SledIndex {
         self.writer.apply(Room::Makes, move |draft| assets::raise_generation(draft, &tenant, id, durable, audit)).await
     }
 
+    async fn resign(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Option<AssetRecord>, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| assets::resign(draft, &tenant, id, durable, audit)).await
+    }
+
     async fn revoke_url(
         &self,
         tenant: &TenantId,

@@ -5,7 +5,7 @@ use super::stage::{MANY, Owner, day, event, run_id};
 use crate::audit::{AuditEvent, AuditKind};
 use crate::ids::AssetId;
 use crate::index::{Amended, Amendment, AssetQuery, Deleted, NewDurable};
-use crate::record::{AssetRecord, AssetView, Labels};
+use crate::record::{AssetRecord, AssetView, DurableUrl, Labels};
 
 fn all() -> AssetQuery {
     AssetQuery { limit: MANY, ..AssetQuery::default() }
@@ -154,6 +154,23 @@ pub(super) async fn a_new_generation_counts_from_the_old_one(index: Subject) {
     assert_eq!(record.durable.kid, "k2");
     assert_eq!(owner.find(id).await, Some(record));
     assert_eq!(raise(AssetId::generate(day(0))).await, None);
+}
+
+pub(super) async fn another_key_signs_the_same_generation(index: Subject) {
+    let owner = Owner::of(&index, "acme");
+    let before = owner.upload(None, "bytes", day(0)).await.record;
+    let resign = async |id| {
+        let durable = NewDurable { kid: "k2".into(), issued_at: 7 };
+        index.resign(&owner.tenant, id, durable, event(AuditKind::Key, day(0))).await.expect("an answer")
+    };
+
+    let record = resign(before.id).await.expect("the asset has a row");
+
+    let durable = DurableUrl { kid: "k2".into(), issued_at: 7, ..before.durable.clone() };
+    assert_eq!(record, AssetRecord { durable, revision: 2, ..before });
+    assert_eq!(owner.find(record.id).await, Some(record));
+    assert_eq!(owner.log().await.last().map(|row| row.event.kind), Some(AuditKind::Key));
+    assert_eq!(resign(AssetId::generate(day(0))).await, None);
 }
 
 pub(super) async fn a_revoked_url_stays_revoked_until_its_time(index: Subject) {

@@ -86,6 +86,21 @@ impl State {
         Some(record)
     }
 
+    pub(super) fn resign(
+        &mut self,
+        tenant: &TenantId,
+        id: AssetId,
+        new: NewDurable,
+        audit: AuditEvent,
+    ) -> Option<AssetRecord> {
+        let record = self.asset_mut(tenant, id)?;
+        (record.durable.kid, record.durable.issued_at) = (new.kid, new.issued_at);
+        record.revision += 1;
+        let record = record.clone();
+        self.audit(tenant, audit);
+        Some(record)
+    }
+
     pub(super) fn revoke_url(&mut self, tenant: &TenantId, url_id: &str, keep_until: Timestamp, audit: AuditEvent) {
         let earlier = self.revoked.iter_mut().find(|(owner, id, _)| owner == tenant && id == url_id);
         match earlier {

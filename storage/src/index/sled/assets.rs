@@ -129,14 +129,39 @@ pub(super) fn raise_generation(
     durable: NewDurable,
     audit: AuditEvent,
 ) -> Result<Option<AssetRecord>, StorageError> {
+    change_durable(draft, tenant, id, audit, |old| DurableUrl {
+        kid: durable.kid,
+        issued_at: durable.issued_at,
+        generation: old.generation.saturating_add(1),
+    })
+}
+
+/// Has another key sign the durable URL of the same generation.
+pub(super) fn resign(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    id: AssetId,
+    durable: NewDurable,
+    audit: AuditEvent,
+) -> Result<Option<AssetRecord>, StorageError> {
+    change_durable(draft, tenant, id, audit, |old| DurableUrl {
+        kid: durable.kid,
+        issued_at: durable.issued_at,
+        generation: old.generation,
+    })
+}
+
+fn change_durable(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    id: AssetId,
+    audit: AuditEvent,
+    change: impl FnOnce(&DurableUrl) -> DurableUrl,
+) -> Result<Option<AssetRecord>, StorageError> {
     let Some(mut row) = draft.rows().asset(tenant, id)? else {
         return Ok(None);
     };
-    row.record.durable = DurableUrl {
-        kid: durable.kid,
-        issued_at: durable.issued_at,
-        generation: row.record.durable.generation.saturating_add(1),
-    };
+    row.record.durable = change(&row.record.durable);
     row.record.revision += 1;
     let record = row.record.clone();
     let look = row.look;

@@ -68,6 +68,9 @@ pub(super) enum Act {
     Raise {
         asset: usize,
     },
+    Resign {
+        asset: usize,
+    },
     Revoke {
         tenant: usize,
         url: usize,
@@ -167,6 +170,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0..2usize, 0..2usize, 0..2u8).prop_map(|(tenant, name, holder)| Act::Release { tenant, name, holder }),
         1 => (ANY, option::of(0..3u64)).prop_map(|(asset, expected)| Act::Amend { asset, expected }),
         1 => ANY.prop_map(|asset| Act::Raise { asset }),
+        1 => ANY.prop_map(|asset| Act::Resign { asset }),
         1 => (0..2usize, 0..3usize, -1..6i64).prop_map(|(tenant, url, keep_days)| Act::Revoke { tenant, url, keep_days }),
         8 => (0..2usize, 0..3usize, end, any::<bool>())
             .prop_map(|(tenant, run, end, closes)| Act::Run { tenant, run, end, closes }),

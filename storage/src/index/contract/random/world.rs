@@ -126,7 +126,7 @@ impl World {
                 let (tenant, claim) = (self.tenants[tenant].clone(), claim(KEYS[name], holder, now));
                 both!(self, index => index.release_claim(&tenant, &claim));
             }
-            Act::Amend { .. } | Act::Raise { .. } | Act::Revoke { .. } => self.change(act).await,
+            Act::Amend { .. } | Act::Raise { .. } | Act::Resign { .. } | Act::Revoke { .. } => self.change(act).await,
             Act::Run { tenant, run, end, closes } => self.update(tenant, run, end, closes).await,
             Act::Refer { tenant, run, assets, unknown } => self.refer(tenant, run, &assets, unknown).await,
             Act::Settle { limit } => drop(self.settle_one(limit).await),
@@ -191,6 +191,11 @@ impl World {
                 let Some((tenant, id)) = pick(&self.assets, asset) else { return };
                 let durable = NewDurable { kid: "k2".into(), issued_at: self.now.as_second() };
                 both!(self, index => index.raise_generation(&tenant, id, durable.clone(), audit.clone()));
+            }
+            Act::Resign { asset } => {
+                let Some((tenant, id)) = pick(&self.assets, asset) else { return };
+                let durable = NewDurable { kid: "k3".into(), issued_at: self.now.as_second() };
+                both!(self, index => index.resign(&tenant, id, durable.clone(), audit.clone()));
             }
             Act::Revoke { tenant, url, keep_days } => {
                 let (tenant, until) = (self.tenants[tenant].clone(), after(self.now, days(keep_days)));

@@ -1,0 +1,142 @@
+//! Opening index and store: both that are there, or two new ones; never an empty one beside the other's data.
+//!
+//! A folder that was not mounted looks like one that was never made. Were an empty one put in its place, the service would answer as if
+//! every asset were lost, and take up new ones where nobody looks for them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use mediakeep_storage::index::sled::{SledIndex, SledOptions};
+use mediakeep_storage::{AssetIndex, BlobStore, StorageError};
+use url::Url;
+
+use super::StartError;
+use crate::config::{ConfigError, Settings};
+
+/// Both stores.
+#[derive(Debug)]
+pub(super) struct Stores {
+    /// What is known.
+    pub(super) index: Arc<dyn AssetIndex>,
+    /// The bytes.
+    pub(super) blobs: BlobStore,
+}
+
+/// Opens both; makes both if neither has anything.
+pub(super) async fn open_or_make(settings: &Settings) -> Result<Stores, StartError> {
+    if has_index(settings)? {
+        return open_beside_index(settings).await;
+    }
+    if !is_store_empty(settings).await? {
+        return Err(refused(format!(
+            "index.url: there is no index at {}, but the store {} has data: mount the index or restore it from its backup; to begin anew, move the store's data away",
+            settings.index.url, settings.store.url
+        )));
+    }
+    // The store first: whoever finds an index finds its store beside it.
+    let blobs = open_blobs(settings)?;
+    Ok(Stores { index: open_index(settings)?, blobs })
+}
+
+/// Opens both, and makes neither: a command that looks after what is there has nothing to do where nothing is.
+pub(super) async fn open_existing(settings: &Settings) -> Result<Stores, StartError> {
+    if !has_index(settings)? {
+        return Err(refused(format!(
+            "index.url: there is no index at {}: mount it, or name the one that the service uses",
+            settings.index.url
+        )));
+    }
+    if store_folder(settings)?.is_some_and(|folder| !folder.is_dir()) {
+        return Err(refused(format!(
+            "store.url: there is no store at {}: mount it, or name the one that the service uses",
+            settings.store.url
+        )));
+    }
+    open_beside_index(settings).await
+}
+
+/// Whether there is nothing in either.
+pub(super) async fn are_empty(settings: &Settings) -> Result<bool, StartError> {
+    Ok(!has_index(settings)? && is_store_empty(settings).await?)
+}
+
+async fn open_beside_index(settings: &Settings) -> Result<Stores, StartError> {
+    let index = open_index(settings)?;
+    let in_memory = store_folder(settings)?.is_none();
+    if !in_memory && is_store_empty(settings).await? && holds_bytes(&*index).await? {
+        return Err(refused(format!(
+            "store.url: the store {} is empty, but the index {} has assets: mount the store or restore it from its backup; to begin anew, move the index away",
+            settings.store.url, settings.index.url
+        )));
+    }
+    Ok(Stores { index, blobs: open_blobs(settings)? })
+}
+
+/// Blobs are read in pages of this size until one is found that an asset holds; nearly always the first is.
+const PAGE: usize = 1_000;
+
+/// Whether bytes have to be in the store.
+async fn holds_bytes(index: &dyn AssetIndex) -> Result<bool, StorageError> {
+    let mut after = None;
+    loop {
+        let page = index.blobs(after, PAGE).await?;
+        if page.iter().any(|row| row.holders > 0 && !row.doomed) {
+            return Ok(true);
+        }
+        let Some(last) = page.last() else {
+            return Ok(false);
+        };
+        after = Some((last.tenant.clone(), last.blob));
+    }
+}
+
+/// Whether there is an index, without making one.
+fn has_index(settings: &Settings) -> Result<bool, StartError> {
+    Ok(index_folder(settings)?.join("db").exists())
+}
+
+/// Whether the store has nothing, without making it.
+async fn is_store_empty(settings: &Settings) -> Result<bool, StartError> {
+    match store_folder(settings)? {
+        Some(folder) if folder.is_dir() => Ok(open_blobs(settings)?.is_empty().await?),
+        _ => Ok(true),
+    }
+}
+
+fn open_blobs(settings: &Settings) -> Result<BlobStore, StartError> {
+    Ok(BlobStore::open(&address("store.url", &settings.store.url)?)?)
+}
+
+/// Memory for the index's pages. The rows that are asked for again and again have a cache of their own.
+const INDEX_CACHE: u64 = 32 << 20;
+
+fn open_index(settings: &Settings) -> Result<Arc<dyn AssetIndex>, StartError> {
+    let options = SledOptions { cache_bytes: INDEX_CACHE, min_free: settings.store.min_free.0 };
+    Ok(Arc::new(SledIndex::open(&index_folder(settings)?, options)?))
+}
+
+fn index_folder(settings: &Settings) -> Result<PathBuf, StartError> {
+    let url = address("index.url", &settings.index.url)?;
+    if url.scheme() != "sled" {
+        return Err(refused(format!("index.url: this build opens sled:, not {}", settings.index.url)));
+    }
+    Ok(PathBuf::from(percent_decoded(url.path())))
+}
+
+/// The folder in which the store's data lies; none of a store that is always empty at first.
+fn store_folder(settings: &Settings) -> Result<Option<PathBuf>, StartError> {
+    let url = address("store.url", &settings.store.url)?;
+    Ok((url.scheme() == "file").then(|| url.to_file_path().ok()).flatten().map(|folder| folder.join("t")))
+}
+
+fn percent_decoded(path: &str) -> String {
+    percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()
+}
+
+fn address(name: &str, raw: &str) -> Result<Url, ConfigError> {
+    Url::parse(raw).map_err(|error| ConfigError(format!("{name}: {raw:?} is not an address: {error}")))
+}
+
+fn refused(sentence: String) -> StartError {
+    StartError::Config(ConfigError(sentence))
+}

@@ -14,6 +14,7 @@ use url::Url;
 use crate::access::Access;
 use crate::assets::cache::RowCache;
 use crate::assets::capability::{Capability, Opened};
+use crate::assets::ingest::inspection::{Inspector, Patience};
 use crate::audit::ReadTrail;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
@@ -40,8 +41,8 @@ pub struct App {
     pub reads: ReadTrail,
     /// Names requests.
     pub request_ids: RequestIds,
-    /// Bounds how many look at bytes at a time.
-    pub inspections: Arc<Semaphore>,
+    /// Looks at bytes.
+    pub inspector: Inspector,
     /// What every URL begins with, without a slash at the end.
     pub base_url: String,
     live: RwLock<Arc<Live>>,
@@ -82,16 +83,16 @@ impl App {
         let ring = load_ring(&settings)?;
         let blobs = open_blobs(&settings)?;
         let index = open_index(&settings)?;
-        let permits = std::thread::available_parallelism().map_or(2, usize::from);
+        let metrics = Metrics::new();
         Ok(Self {
             live: RwLock::new(Arc::new(Live::new(ring, access, settings.clone()))),
             index,
             blobs,
             rows: RowCache::new(),
-            metrics: Metrics::new(),
+            inspector: Inspector::new(Patience::default(), metrics.inspections()),
+            metrics,
             reads: ReadTrail::default(),
             request_ids: RequestIds::new(BlobKey::generate().to_string()[..12].to_owned()),
-            inspections: Arc::new(Semaphore::new(permits)),
             uploads: Mutex::default(),
             base_url: base_url.trim_end_matches('/').to_owned(),
             started_at: clock.now(),

@@ -30,6 +30,7 @@ use super::members::Members;
 use crate::access::Principal;
 use crate::app::App;
 
+pub mod inspection;
 mod publication;
 mod upload;
 

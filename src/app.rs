@@ -15,6 +15,7 @@ use crate::access::Access;
 use crate::assets::cache::RowCache;
 use crate::assets::capability::{Capability, Opened};
 use crate::assets::ingest::inspection::{Inspector, Patience};
+use crate::assets::ingest::room::Room;
 use crate::audit::ReadTrail;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
@@ -41,6 +42,8 @@ pub struct App {
     pub reads: ReadTrail,
     /// Names requests.
     pub request_ids: RequestIds,
+    /// What uploads were promised of the store's disk.
+    pub room: Room,
     /// Looks at bytes.
     pub inspector: Inspector,
     /// What every URL begins with, without a slash at the end.
@@ -89,6 +92,7 @@ impl App {
             index,
             blobs,
             rows: RowCache::new(),
+            room: Room::default(),
             inspector: Inspector::new(Patience::default(), metrics.inspections()),
             metrics,
             reads: ReadTrail::default(),

@@ -15,7 +15,7 @@ const LIMITS: Limits = Limits { text_bytes: 16 << 10, frame_bytes: 64 << 10 };
 pub(super) async fn take(incoming: Incoming<'_>, mut body: Body) -> Result<Ingested, ApiError> {
     no_members_in_query(&incoming)?;
     let most = incoming.app.settings.limits.max_json_bytes.0;
-    if incoming.length().is_some_and(|length| length > most) {
+    if incoming.start.at_most.is_some_and(|length| length > most) {
         return Err(ApiError::too_large(most));
     }
     incoming.store(async |ingest| read(&incoming, &mut body, most, ingest).await).await

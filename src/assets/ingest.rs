@@ -20,7 +20,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mediakeep_storage::index::Claimed;
 use mediakeep_storage::record::Claim;
-use mediakeep_storage::{AssetView, Digest, RunId, StorageError};
+use mediakeep_storage::{AssetView, Digest, RunId, StorageError, Timestamp};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::publication::Publication;
@@ -30,6 +30,7 @@ use super::AssetError;
 use super::members::Members;
 use crate::access::Principal;
 use crate::app::App;
+use crate::retention::runs::longest;
 
 pub mod inspection;
 mod publication;
@@ -58,6 +59,8 @@ pub struct Start {
 pub struct Ingest {
     app: Arc<App>,
     start: Start,
+    /// A time that is ahead now may pass while the bytes come: that is nobody's mistake.
+    began_at: Timestamp,
     limit: u64,
     received: u64,
     /// How many bytes had been received when the free space was looked at last.
@@ -100,7 +103,16 @@ impl Ingest {
             // Nothing will be written.
             promise.take(u64::MAX);
         }
-        Ok(Self { app: app.clone(), start, limit, received: 0, looked_at: 0, promise, work: Some(work), _slot: slot })
+        let (app, began_at) = (app.clone(), app.now());
+        Ok(Self { app, start, began_at, limit, received: 0, looked_at: 0, promise, work: Some(work), _slot: slot })
+    }
+
+    /// Refuses members that nothing new may have; of a request that is sent again they are compared alone.
+    pub fn keepable(&self, members: &Members) -> Result<(), AssetError> {
+        match self.work {
+            Some(Work::Store(_)) => members.keepable(self.began_at, longest(&self.app, self.began_at)),
+            _ => Ok(()),
+        }
     }
 
     /// Takes the next bytes.
@@ -133,6 +145,10 @@ impl Ingest {
         if self.received == 0 {
             self.abandon().await;
             return Err(AssetError::Empty);
+        }
+        if let Err(refusal) = self.keepable(&members) {
+            self.abandon().await;
+            return Err(refusal);
         }
         match self.work.take().expect("finish takes self") {
             Work::Compare { claim, hash } => {
@@ -175,6 +191,7 @@ impl Ingest {
             }
         };
         if members.fingerprint(sha256) != fingerprint {
+            members.keepable(self.began_at, longest(&self.app, self.began_at))?;
             return Err(AssetError::IdempotencyMismatch);
         }
         let view = self.app.index.view(tenant, asset, &self.app.terms(tenant)).await?;

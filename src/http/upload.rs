@@ -142,9 +142,8 @@ impl Incoming<'_> {
     }
 
     /// Looks at the members, for the moment in which they are all there.
-    fn check(&self, raw: RawMembers) -> Result<Members, ApiError> {
-        let now = self.app.now();
-        Ok(raw.check(now, crate::retention::runs::longest(&self.app, now))?)
+    fn check(raw: RawMembers) -> Result<Members, ApiError> {
+        Ok(raw.check()?)
     }
 }
 

@@ -46,7 +46,7 @@ async fn read(incoming: &Incoming<'_>, body: &mut Body, most: u64, ingest: &mut 
     if raw.mime_type.is_none() {
         raw.mime_type = inline.data_url_type;
     }
-    incoming.check(raw)
+    Incoming::check(raw)
 }
 
 /// An inline body says everything itself: a member in the query would be overlooked.

@@ -80,7 +80,7 @@ async fn read(incoming: &Incoming<'_>, body: Body, ingest: &mut Ingest) -> Resul
     read_epilogue(&body).await?;
     raw.mime_type = raw.mime_type.or(of_file.mime_type);
     raw.name = raw.name.or(of_file.name);
-    incoming.check(raw)
+    Incoming::check(raw)
 }
 
 /// Takes the bytes, and the type and file name that the part itself has: they count where no member says otherwise.

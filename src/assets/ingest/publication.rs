@@ -84,9 +84,7 @@ impl Publication {
                 return Err(self.withdraw(blob, record, None, AssetError::IdempotencyInFlight).await);
             }
             Published::UploadLost => {
-                let reason = format!("upload {blob} showed no life for too long");
-                let lost = AssetError::Storage(StorageError::Unavailable { store: "store", reason });
-                return Err(self.withdraw(blob, record, claim.as_ref(), lost).await);
+                return Err(self.withdraw(blob, record, claim.as_ref(), lost(blob).into()).await);
             }
         };
         if view.record.blob != record.blob {
@@ -105,7 +103,10 @@ impl Publication {
     /// What the bytes are.
     async fn inspect(&self, blob: BlobKey, sealed: Sealed) -> Result<Found, AssetError> {
         let tenant = &self.start.principal.tenant;
-        let opened = self.app.blobs.open_blob(tenant, blob, sealed.bytes).await?;
+        let opened = self.app.blobs.open_blob(tenant, blob, sealed.bytes).await.map_err(|error| match error {
+            StorageError::NoSuchBlob => lost(blob),
+            other => other,
+        })?;
         let declared = self.members.declared.clone();
         Ok(self.app.inspector.look(|| opened.reader(), sealed.bytes, declared).await)
     }
@@ -190,6 +191,11 @@ impl Publication {
         release(app, tenant, claim).await;
         why
     }
+}
+
+/// The sweep took the upload: it may be sent again.
+fn lost(blob: BlobKey) -> StorageError {
+    StorageError::Unavailable { store: "store", reason: format!("upload {blob} showed no life for too long") }
 }
 
 /// Writes the asset's row beside the bytes, so that the store alone can make the index anew.

@@ -37,7 +37,7 @@ impl Publication {
         let record = match prepared {
             Ok(record) => record,
             Err(error) => {
-                heartbeat.abort();
+                drop(heartbeat);
                 let removed = self.app.blobs.remove(tenant, blob).await;
                 discard(&self.app, tenant, blob, removed).await;
                 release(&self.app, tenant, claim.as_ref()).await;
@@ -45,7 +45,7 @@ impl Publication {
             }
         };
         let published = self.publish(blob, &record, claim).await;
-        heartbeat.abort();
+        drop(heartbeat);
         published
     }
 

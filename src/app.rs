@@ -11,6 +11,8 @@ use tokio::sync::Semaphore;
 use crate::access::Access;
 use crate::assets::cache::RowCache;
 use crate::assets::capability::{Capability, Opened};
+use crate::assets::ingest::inspection::{Inspector, Patience};
+use crate::assets::ingest::room::Room;
 use crate::audit::ReadTrail;
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
@@ -41,8 +43,10 @@ pub struct App {
     pub reads: ReadTrail,
     /// Names requests.
     pub request_ids: RequestIds,
-    /// Bounds how many look at bytes at a time.
-    pub inspections: Arc<Semaphore>,
+    /// What uploads were promised of the store's disk.
+    pub room: Room,
+    /// Looks at bytes.
+    pub inspector: Inspector,
     /// What every URL begins with, without a slash at the end.
     pub base_url: String,
     live: RwLock<Arc<Live>>,
@@ -90,16 +94,17 @@ impl App {
     }
 
     fn assemble(settings: Settings, live: Live, stores: Stores, clock: Clock, base_url: &str) -> Self {
-        let permits = std::thread::available_parallelism().map_or(2, usize::from);
+        let metrics = Metrics::new();
         Self {
             live: RwLock::new(Arc::new(live)),
             index: stores.index,
             blobs: stores.blobs,
             rows: RowCache::new(),
-            metrics: Metrics::new(),
+            room: Room::default(),
+            inspector: Inspector::new(Patience::default(), metrics.inspections()),
+            metrics,
             reads: ReadTrail::default(),
             request_ids: RequestIds::new(BlobKey::generate().to_string()[..12].to_owned()),
-            inspections: Arc::new(Semaphore::new(permits)),
             uploads: Mutex::default(),
             base_url: base_url.trim_end_matches('/').to_owned(),
             started_at: clock.now(),

@@ -39,7 +39,7 @@ pub use facts::{Facts, Flag, Provenance};
 use declared::UNKNOWN;
 use reader::Bytes;
 
-/// What `inspect` reads from: a file, or bytes in memory.
+/// What is looked at: a file, or bytes in memory.
 pub trait Source: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send + ?Sized> Source for T {}
@@ -97,17 +97,14 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Says what the bytes are. Blocking, bounded, and without failure: what cannot be read is unknown or not well formed.
-pub fn inspect(source: &mut dyn Source, size: u64, declared: Option<&Declared>) -> Found {
+/// Says what the bytes are, by our own rules. Blocking, bounded, and without failure: what cannot be read is unknown or not well formed.
+pub fn identify(source: &mut dyn Source, size: u64, declared: Option<&Declared>) -> Found {
     let mut bytes = Bytes::new(source, size);
     // Neither our parsers nor a dependency's may take an upload down with them.
-    let mut found = catch_unwind(AssertUnwindSafe(|| identify(&mut bytes, declared))).unwrap_or_else(|_| {
+    let mut found = catch_unwind(AssertUnwindSafe(|| by_rules(&mut bytes, declared))).unwrap_or_else(|_| {
         tracing::error!(size_bytes = size, "a media parser panicked; the bytes are kept as unknown");
         Found::unknown()
     });
-    if catch_unwind(AssertUnwindSafe(|| second::ask(&mut bytes, &mut found))).is_err() {
-        tracing::warn!(size_bytes = size, "a library panicked over media; what it was asked stays unknown");
-    }
     if let Some(declared) = declared
         && declared.contradicts(&found.mime_type)
     {
@@ -117,13 +114,32 @@ pub fn inspect(source: &mut dyn Source, size: u64, declared: Option<&Declared>) 
     found
 }
 
-/// A first guess from the beginning alone, for logs and early decisions; `inspect` has the last word.
+/// Fills in what our rules left open, by asking libraries. Blocking, and bounded in bytes alone: a library may take its time, so whoever
+/// calls this keeps what was found before, and waits only so long.
+pub fn second_opinion(source: &mut dyn Source, size: u64, mut found: Found) -> Found {
+    let mut bytes = Bytes::new(source, size);
+    let had_size = found.facts.width.is_some();
+    if catch_unwind(AssertUnwindSafe(|| second::ask(&mut bytes, &mut found))).is_err() {
+        tracing::warn!(size_bytes = size, "a library panicked over media; what it was asked stays unknown");
+    }
+    if !had_size {
+        found.facts.turn_upright();
+    }
+    found
+}
+
+/// A first guess from the beginning alone, for logs and early decisions; `identify` has the last word.
 pub fn sniff(head: &[u8], declared: Option<&Declared>) -> String {
     let head = &head[..head.len().min(SNIFF_WINDOW)];
-    inspect(&mut Cursor::new(head), head.len() as u64, declared).mime_type
+    identify(&mut Cursor::new(head), head.len() as u64, declared).mime_type
 }
 
 impl Found {
+    /// Whether a library may know what is still open.
+    pub fn wants_second_opinion(&self, size: u64) -> bool {
+        second::Wish::of(self, size).is_some()
+    }
+
     fn of(mime_type: &str) -> Self {
         Self { mime_type: mime_type.to_owned(), kind: catalogue::kind(mime_type), facts: Facts::default() }
     }
@@ -152,7 +168,7 @@ const RULES: &[Rule] = &[image::probe, audio::probe, container::probe, document:
 /// Rules on bytes that carry no signature worth the name: they demand that the structure holds.
 const FAINT_RULES: &[Rule] = &[audio::probe_faint, container::probe_faint, image::probe_faint, magic::probe_faint];
 
-fn identify(bytes: &mut Bytes<'_>, declared: Option<&Declared>) -> Found {
+fn by_rules(bytes: &mut Bytes<'_>, declared: Option<&Declared>) -> Found {
     let head = bytes.peek(0, SNIFF_WINDOW).to_vec();
     if head.is_empty() {
         return Found::unknown();
@@ -180,6 +196,12 @@ mod tests {
     /// The whole of an inspection of bytes in memory.
     pub(crate) fn look(bytes: &[u8]) -> Found {
         inspect(&mut Cursor::new(bytes), bytes.len() as u64, None)
+    }
+
+    /// Our rules, then the libraries.
+    pub(crate) fn inspect(source: &mut dyn Source, size: u64, declared: Option<&Declared>) -> Found {
+        let found = identify(source, size, declared);
+        second_opinion(source, size, found)
     }
 
     #[test]
@@ -238,8 +260,8 @@ mod tests {
                     if seed & 0x300 == 0 { (seed >> 24) as u8 } else { (seed >> 29) as u8 }
                 });
                 let file: Vec<u8> = signature.iter().copied().chain(noise.take(length)).collect();
-                // Not `inspect`: it would hide a panic.
-                identify(&mut Bytes::new(&mut Cursor::new(&file), file.len() as u64), None);
+                // Not `identify`: it would hide a panic.
+                by_rules(&mut Bytes::new(&mut Cursor::new(&file), file.len() as u64), None);
             }
         }
     }

@@ -10,6 +10,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tracing_subscriber::EnvFilter;
@@ -26,11 +27,22 @@ pub struct Metrics {
     ingested_bytes: Counter,
     sent_bytes: Counter,
     refusals: Family<ReasonLabels, Counter>,
-    inspections_failed: Counter,
+    inspections: Inspections,
     expired: Counter,
     removed_blobs: Counter,
     failed_blobs: Counter,
     reads_not_logged: Counter<u64, AtomicU64>,
+}
+
+/// How looking at bytes has gone.
+#[derive(Debug, Clone, Default)]
+pub struct Inspections {
+    /// Inspections that came to no end.
+    pub failed: Counter,
+    /// Second opinions that were not heard.
+    pub unheard: Counter,
+    /// Threads that nobody waits for any more, and that have not ended.
+    pub abandoned: Gauge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -66,7 +78,7 @@ impl Metrics {
             ingested_bytes: Counter::default(),
             sent_bytes: Counter::default(),
             refusals: Family::default(),
-            inspections_failed: Counter::default(),
+            inspections: Inspections::default(),
             expired: Counter::default(),
             removed_blobs: Counter::default(),
             failed_blobs: Counter::default(),
@@ -94,7 +106,17 @@ impl Metrics {
         registry.register(
             "mediakeep_inspections_failed",
             "Inspections that came to no end",
-            self.inspections_failed.clone(),
+            self.inspections.failed.clone(),
+        );
+        registry.register(
+            "mediakeep_second_opinions_missed",
+            "Libraries that were not asked, or came to no end, about what our own rules left open",
+            self.inspections.unheard.clone(),
+        );
+        registry.register(
+            "mediakeep_inspections_abandoned",
+            "Threads that still look at media for which nobody waits any more",
+            self.inspections.abandoned.clone(),
         );
         registry.register("mediakeep_assets_expired", "Assets that ended", self.expired.clone());
         registry.register("mediakeep_blobs_removed", "Blobs whose bytes were removed", self.removed_blobs.clone());
@@ -133,9 +155,9 @@ impl Metrics {
         self.refusals.get_or_create(&ReasonLabels { reason }).inc();
     }
 
-    /// An inspection came to no end.
-    pub fn inspection_failed(&self) {
-        self.inspections_failed.inc();
+    /// The counters of those who look at bytes.
+    pub fn inspections(&self) -> Inspections {
+        self.inspections.clone()
     }
 
     /// Assets ended.

@@ -20,17 +20,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mediakeep_storage::index::Claimed;
 use mediakeep_storage::record::Claim;
-use mediakeep_storage::{AssetView, Digest, RunId, StorageError};
+use mediakeep_storage::{AssetView, Digest, RunId, StorageError, Timestamp};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::publication::Publication;
+use self::room::Promise;
 use self::upload::{Work, new_claim, release};
 use super::AssetError;
 use super::members::Members;
 use crate::access::Principal;
 use crate::app::App;
+use crate::retention::runs::longest;
 
+pub mod inspection;
 mod publication;
+pub mod room;
 mod upload;
 
 pub use publication::put_recovery_record;
@@ -44,8 +48,10 @@ pub struct Start {
     pub run: Option<RunId>,
     /// The `Idempotency-Key`.
     pub idempotency_key: Option<String>,
-    /// How many bytes the request says it has: only for an early refusal.
+    /// How many bytes the request says the asset has: only for an early refusal.
     pub announced: Option<u64>,
+    /// How many they are at most, wrapped as they come: so much room is kept for them.
+    pub at_most: Option<u64>,
 }
 
 /// An upload in progress.
@@ -53,8 +59,13 @@ pub struct Start {
 pub struct Ingest {
     app: Arc<App>,
     start: Start,
+    /// A time that is ahead now may pass while the bytes come: that is nobody's mistake.
+    began_at: Timestamp,
     limit: u64,
     received: u64,
+    /// How many bytes had been received when the free space was looked at last.
+    looked_at: u64,
+    promise: Promise,
     work: Option<Work>,
     _slot: OwnedSemaphorePermit,
 }
@@ -70,6 +81,9 @@ pub struct Ingested {
     pub inline_allowed: bool,
 }
 
+/// So often a body that goes on is held against the free space: one look costs nothing beside writing so much.
+const LOOK_EVERY: u64 = 8 << 20;
+
 impl Ingest {
     /// Claims the key, announces the upload, takes one of the tenant's places.
     pub async fn begin(app: &Arc<App>, start: Start) -> Result<Self, AssetError> {
@@ -77,14 +91,28 @@ impl Ingest {
         if start.announced.is_some_and(|bytes| bytes > limit) {
             return Err(AssetError::TooLarge { limit });
         }
-        check_space(app, start.announced.unwrap_or(0))?;
+        let (room, least) = (start.at_most.unwrap_or(0).min(limit), app.settings.store.min_free.0);
+        let mut promise = app.room.promise(room, app.blobs.free_space(), least).ok_or_else(full)?;
         let tenant = start.principal.tenant.clone();
         let slot = app.upload_slots(&tenant).try_acquire_owned().map_err(|_| AssetError::Busy)?;
         let claim = start.idempotency_key.as_ref().map(|key| new_claim(&start, key, app.now()));
         // In a task of its own: a caller that goes away meanwhile must not leave a claim that nobody gives up.
         let work = tokio::spawn(Work::begin(app.clone(), tenant, claim)).await;
         let work = work.map_err(|error| AssetError::Internal(format!("beginning stopped: {error}")))??;
-        Ok(Self { app: app.clone(), start, limit, received: 0, work: Some(work), _slot: slot })
+        if let Work::Compare { .. } = work {
+            // Nothing will be written.
+            promise.take(u64::MAX);
+        }
+        let (app, began_at) = (app.clone(), app.now());
+        Ok(Self { app, start, began_at, limit, received: 0, looked_at: 0, promise, work: Some(work), _slot: slot })
+    }
+
+    /// Refuses members that nothing new may have; of a request that is sent again they are compared alone.
+    pub fn keepable(&self, members: &Members) -> Result<(), AssetError> {
+        match self.work {
+            Some(Work::Store(_)) => members.keepable(self.began_at, longest(&self.app, self.began_at)),
+            _ => Ok(()),
+        }
     }
 
     /// Takes the next bytes.
@@ -94,7 +122,17 @@ impl Ingest {
             return Err(AssetError::TooLarge { limit: self.limit });
         }
         match self.work.as_mut().expect("finish takes self") {
-            Work::Store(upload) => Ok(upload.begun().staging.write(chunk).await?),
+            Work::Store(upload) => {
+                if self.received - self.looked_at >= LOOK_EVERY {
+                    self.looked_at = self.received;
+                    let (free, least) = (self.app.blobs.free_space(), self.app.settings.store.min_free.0);
+                    if !self.promise.holds(free, least) {
+                        return Err(full());
+                    }
+                }
+                self.promise.take(chunk.len() as u64);
+                Ok(upload.begun().staging.write(chunk).await?)
+            }
             Work::Compare { hash, .. } => {
                 hash.0.update(&chunk);
                 Ok(())
@@ -107,6 +145,10 @@ impl Ingest {
         if self.received == 0 {
             self.abandon().await;
             return Err(AssetError::Empty);
+        }
+        if let Err(refusal) = self.keepable(&members) {
+            self.abandon().await;
+            return Err(refusal);
         }
         match self.work.take().expect("finish takes self") {
             Work::Compare { claim, hash } => {
@@ -149,6 +191,7 @@ impl Ingest {
             }
         };
         if members.fingerprint(sha256) != fingerprint {
+            members.keepable(self.began_at, longest(&self.app, self.began_at))?;
             return Err(AssetError::IdempotencyMismatch);
         }
         let view = self.app.index.view(tenant, asset, &self.app.terms(tenant)).await?;
@@ -157,11 +200,6 @@ impl Ingest {
     }
 }
 
-/// Refuses to write when little space is left: a disk that is quite full stops the index too.
-pub fn check_space(app: &App, more: u64) -> Result<(), AssetError> {
-    let least = app.settings.store.min_free.0.saturating_add(more);
-    match app.blobs.free_space() {
-        Some(free) if free < least => Err(AssetError::Storage(StorageError::Full { store: "store" })),
-        _ => Ok(()),
-    }
+fn full() -> AssetError {
+    AssetError::Storage(StorageError::Full { store: "store" })
 }

@@ -81,8 +81,9 @@ impl RawMembers {
         })
     }
 
-    /// Looks at every member; the first that is not what it should be is named.
-    pub fn check(self, now: Timestamp, longest: Option<Timestamp>) -> Result<Members, AssetError> {
+    /// Looks at every member; the first that is not what it should be is named. Whether a time has come is not asked here: of a request
+    /// that is sent again it may have (see [`Members::keepable`]).
+    pub fn check(self) -> Result<Members, AssetError> {
         let declared = self.mime_type.as_deref().map(Declared::parse).transpose();
         let source = self.source.unwrap_or_else(|| "ai-generation".to_owned());
         if !matches!(source.as_str(), "ai-generation" | "user" | "system") {
@@ -107,13 +108,18 @@ impl RawMembers {
                 source,
             },
             sha256: self.sha256.map(|hex| sha256(&hex)).transpose()?,
-            asked_until: self.retain_until.map(|at| future("retainUntil", &at, now, longest)).transpose()?,
+            asked_until: self.retain_until.map(|at| instant("retainUntil", &at)).transpose()?,
             inline_allowed,
         })
     }
 }
 
 impl Members {
+    /// Refuses to keep something until a time that has passed, or longer than anything is kept.
+    pub fn keepable(&self, now: Timestamp, longest: Option<Timestamp>) -> Result<(), AssetError> {
+        self.asked_until.map_or(Ok(()), |at| ahead("retainUntil", at, now, longest))
+    }
+
     /// Two requests with the same fingerprint ask for the same thing: the asset's bytes and the members, not how they were wrapped.
     pub fn fingerprint(&self, sha256: Digest) -> Digest {
         let text = json!([
@@ -154,18 +160,27 @@ pub fn title(raw: String) -> Result<String, AssetError> {
 
 /// An instant that has not come, and is not further away than anybody may ask for.
 pub fn future(member: &str, raw: &str, now: Timestamp, longest: Option<Timestamp>) -> Result<Timestamp, AssetError> {
+    let at = instant(member, raw)?;
+    ahead(member, at, now, longest)?;
+    Ok(at)
+}
+
+fn instant(member: &str, raw: &str) -> Result<Timestamp, AssetError> {
     let at: Timestamp =
         raw.parse().map_err(|_| AssetError::Invalid(format!("{member}: not a time such as 2030-01-31T12:00:00Z")))?;
     // We keep whole milliseconds: a finer time is rounded up, so that nothing ends before it was promised.
     let millis = at.as_millisecond() + i64::from(at.as_nanosecond() > i128::from(at.as_millisecond()) * 1_000_000);
-    let at = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
+    Ok(Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX))
+}
+
+fn ahead(member: &str, at: Timestamp, now: Timestamp, longest: Option<Timestamp>) -> Result<(), AssetError> {
     if at <= now {
         return Err(AssetError::Invalid(format!("{member}: that time has passed")));
     }
     if longest.is_some_and(|longest| at > longest) {
         return Err(AssetError::Invalid(format!("{member}: further away than this service keeps anything")));
     }
-    Ok(at)
+    Ok(())
 }
 
 fn words(member: &str, raw: String, most: usize) -> Result<String, AssetError> {
@@ -199,7 +214,9 @@ mod tests {
     fn with(name: &str, value: &str) -> Result<Members, AssetError> {
         let mut raw = RawMembers::default();
         *raw.slot(name).expect("a member") = Some(value.to_owned());
-        raw.check(now(), None)
+        let members = raw.check()?;
+        members.keepable(now(), None)?;
+        Ok(members)
     }
 
     #[test]

@@ -97,6 +97,9 @@ fn bounds(settings: &Settings) -> Option<Refusal> {
     if settings.limits.max_upload_bytes.0 == 0 {
         return refuse("limits.max_upload_bytes", "0 would refuse every upload");
     }
+    if settings.limits.max_json_bytes.0 == 0 {
+        return refuse("limits.max_json_bytes", "0 would refuse every inline body");
+    }
     if settings.limits.uploads_per_tenant == 0 {
         return refuse("limits.uploads_per_tenant", "0 would refuse every upload");
     }

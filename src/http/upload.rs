@@ -105,8 +105,9 @@ async fn take(
 ) -> Result<HttpResponse, ApiError> {
     let app = extract::parts(request);
     uncoded(request)?;
+    let idempotency_key = idempotency_key(request.headers())?;
     let incoming = Incoming {
-        start: Start { principal, run, idempotency_key: idempotency_key(request.headers())?, announced: None },
+        start: Start { principal, run, idempotency_key, announced: None, at_most: length(request) },
         content_type: content_type(request.headers())?,
         app: app.clone(),
         request,
@@ -141,14 +142,14 @@ impl Incoming<'_> {
     }
 
     /// Looks at the members, for the moment in which they are all there.
-    fn check(&self, raw: RawMembers) -> Result<Members, ApiError> {
-        let now = self.app.now();
-        Ok(raw.check(now, crate::retention::runs::longest(&self.app, now))?)
+    fn check(raw: RawMembers) -> Result<Members, ApiError> {
+        Ok(raw.check()?)
     }
+}
 
-    fn length(&self) -> Option<u64> {
-        self.request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-    }
+/// How long the body says it is.
+fn length(request: &HttpRequest) -> Option<u64> {
+    request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 async fn answer(app: &Arc<App>, ingested: Ingested) -> Result<HttpResponse, ApiError> {

@@ -1,8 +1,8 @@
 //! A second opinion: what our own rules leave open, the libraries are asked, `image` for a size and `symphonia` for a length of time.
 //!
 //! Promised: only an absent fact is filled in, never one of ours replaced, and never a type; only small files are shown to a library,
-//! because its own appetite is not ours to bound. A library that panics or hangs has said nothing: `inspect` catches the one, and who
-//! calls `inspect` the other. Deliberately absent: any decoding to pixels or samples.
+//! because its own appetite is not ours to bound. A library that panics or hangs has said nothing: `second_opinion` catches the one, and
+//! who calls it the other. Deliberately absent: any decoding to pixels or samples.
 
 use std::io::Cursor;
 
@@ -20,19 +20,39 @@ const GUESSED: [&str; 2] = ["audio/mpeg", "audio/aac"];
 
 /// Asks whoever may know what is still unknown.
 pub(super) fn ask(bytes: &mut Bytes<'_>, found: &mut Found) {
-    let wants_size = found.kind == Kind::Image && found.facts.width.is_none();
-    let wants_length = matches!(found.kind, Kind::Audio | Kind::Video)
-        && found.facts.duration_seconds.is_none()
-        && !GUESSED.contains(&found.mime_type.as_str());
-    if (!wants_size && !wants_length) || bytes.size() > MOST_AT_ONCE as u64 {
+    let Some(wish) = Wish::of(found, bytes.size()) else {
         return;
-    }
+    };
     let whole = bytes.peek(0, MOST_AT_ONCE).to_vec();
-    if wants_size {
-        ask_for_size(&whole, found);
+    match wish {
+        Wish::Size => ask_for_size(&whole, found),
+        Wish::Length => ask_for_length(whole, found),
     }
-    if wants_length {
-        ask_for_length(whole, found);
+}
+
+/// What our rules have left open, and a library may know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Width and height.
+    Size,
+    /// How long it plays.
+    Length,
+}
+
+impl Wish {
+    /// What there is to ask about bytes of that size; nothing about most.
+    pub(super) fn of(found: &Found, size: u64) -> Option<Self> {
+        if size > MOST_AT_ONCE as u64 {
+            return None;
+        }
+        match found.kind {
+            Kind::Image => found.facts.width.is_none().then_some(Self::Size),
+            Kind::Audio | Kind::Video => {
+                let open = found.facts.duration_seconds.is_none() && !GUESSED.contains(&found.mime_type.as_str());
+                open.then_some(Self::Length)
+            }
+            _ => None,
+        }
     }
 }
 

@@ -109,7 +109,11 @@ fn runs(bytes: &mut Bytes<'_>, encoding: Encoding, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::media::{Declared, Flag, declared::UNKNOWN, inspect, tests::look};
+    use crate::media::{
+        Declared, Flag,
+        declared::UNKNOWN,
+        tests::{inspect, look},
+    };
 
     fn declared_as(text: &str, raw: &str) -> String {
         let declared = Declared::parse(raw).expect("a type");

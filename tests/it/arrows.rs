@@ -8,7 +8,7 @@ use std::path::Path;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("access", &["config"]),
     ("app", &["access", "assets", "audit", "clock", "config", "telemetry"]),
-    ("assets", &["access", "app", "config", "http/conditional", "http/disposition", "media", "retention"]),
+    ("assets", &["access", "app", "config", "http/conditional", "http/disposition", "media", "retention", "telemetry"]),
     ("audit", &["access", "app", "config"]),
     ("config", &[]),
     ("error", &["access", "assets"]),

@@ -37,6 +37,7 @@ fn a_setting_that_cannot_be_stops_the_start_with_its_name_and_its_file() {
         ("limits.max_upload_bytes", "[limits]\nmax_upload_bytes = \"12\"".to_owned()),
         ("limits.max_upload_bytes", "[limits]\nmax_upload_bytes = \"0\"".to_owned()),
         ("limits.max_upload_bytes", "[limits]\nmax_upload_bytes = \"2 parsecs\"".to_owned()),
+        ("limits.max_json_bytes", "[limits]\nmax_json_bytes = \"0\"".to_owned()),
         ("limits.uploads_per_tenant", "[limits]\nuploads_per_tenant = -1".to_owned()),
         ("retention.default_run_log", "[retention]\ndefault_run_log = \"6d\"".to_owned()),
         ("retention.sweep_interval", "[retention]\nsweep_interval = \"0s\"".to_owned()),

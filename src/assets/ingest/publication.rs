@@ -1,7 +1,6 @@
 //! The second half of an ingest: from sealed bytes to an asset that everybody may ask for.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::{RecordOf, Sealed, Staging};
@@ -19,9 +18,6 @@ use crate::assets::AssetError;
 use crate::assets::members::Members;
 use crate::config::settings::Policy;
 use crate::media::{self, Found};
-
-/// The longest that anybody waits for an inspection; what has said nothing by then is stored as unknown.
-const INSPECTION: Duration = Duration::from_secs(20);
 
 /// The first generation of a durable URL.
 const FIRST_GENERATION: u32 = 1;
@@ -41,7 +37,7 @@ impl Publication {
         let record = match prepared {
             Ok(record) => record,
             Err(error) => {
-                heartbeat.abort();
+                drop(heartbeat);
                 let removed = self.app.blobs.remove(tenant, blob).await;
                 discard(&self.app, tenant, blob, removed).await;
                 release(&self.app, tenant, claim.as_ref()).await;
@@ -49,7 +45,7 @@ impl Publication {
             }
         };
         let published = self.publish(blob, &record, claim).await;
-        heartbeat.abort();
+        drop(heartbeat);
         published
     }
 
@@ -88,9 +84,7 @@ impl Publication {
                 return Err(self.withdraw(blob, record, None, AssetError::IdempotencyInFlight).await);
             }
             Published::UploadLost => {
-                let reason = format!("upload {blob} showed no life for too long");
-                let lost = AssetError::Storage(StorageError::Unavailable { store: "store", reason });
-                return Err(self.withdraw(blob, record, claim.as_ref(), lost).await);
+                return Err(self.withdraw(blob, record, claim.as_ref(), lost(blob).into()).await);
             }
         };
         if view.record.blob != record.blob {
@@ -106,26 +100,15 @@ impl Publication {
         Ok(Ingested { view, replayed: false, inline_allowed: self.members.inline_allowed })
     }
 
-    /// What the bytes are. Never more at a time than there are permits, and never on an async thread.
+    /// What the bytes are.
     async fn inspect(&self, blob: BlobKey, sealed: Sealed) -> Result<Found, AssetError> {
         let tenant = &self.start.principal.tenant;
-        let opened = self.app.blobs.open_blob(tenant, blob, sealed.bytes).await?;
-        let permit = self.app.inspections.clone().acquire_owned().await;
-        let permit = permit.map_err(|_| AssetError::Internal("the inspections are closed".to_owned()))?;
-        let (mut reader, declared) = (opened.reader(), self.members.declared.clone());
-        let inspection = tokio::task::spawn_blocking(move || {
-            let found = media::inspect(&mut reader, sealed.bytes, declared.as_ref());
-            drop(permit);
-            found
-        });
-        match tokio::time::timeout(INSPECTION, inspection).await {
-            Ok(Ok(found)) => Ok(found),
-            Ok(Err(_)) | Err(_) => {
-                warn!(size_bytes = sealed.bytes, "an inspection came to no end: the bytes are stored as unknown");
-                self.app.metrics.inspection_failed();
-                Ok(Found::unknown())
-            }
-        }
+        let opened = self.app.blobs.open_blob(tenant, blob, sealed.bytes).await.map_err(|error| match error {
+            StorageError::NoSuchBlob => lost(blob),
+            other => other,
+        })?;
+        let declared = self.members.declared.clone();
+        Ok(self.app.inspector.look(|| opened.reader(), sealed.bytes, declared).await)
     }
 
     /// Whether the operator takes such bytes.
@@ -208,6 +191,11 @@ impl Publication {
         release(app, tenant, claim).await;
         why
     }
+}
+
+/// The sweep took the upload: it may be sent again.
+fn lost(blob: BlobKey) -> StorageError {
+    StorageError::Unavailable { store: "store", reason: format!("upload {blob} showed no life for too long") }
 }
 
 /// Writes the asset's row beside the bytes, so that the store alone can make the index anew.

@@ -68,7 +68,7 @@ pub(super) struct Begun {
     pub(super) blob: BlobKey,
     pub(super) staging: Staging,
     pub(super) claim: Option<Claim>,
-    pub(super) heartbeat: JoinHandle<()>,
+    pub(super) heartbeat: Heartbeat,
 }
 
 impl Upload {
@@ -91,7 +91,7 @@ impl Upload {
     /// Removes what was staged, withdraws the announcement, gives up the claim: in a task of its own, which nobody cuts in two.
     pub(super) fn take_back(&mut self) -> Option<JoinHandle<()>> {
         let Begun { blob, staging, claim, heartbeat } = self.begun.take()?;
-        heartbeat.abort();
+        drop(heartbeat);
         let (app, tenant) = (self.app.clone(), self.tenant.clone());
         let task = async move {
             let aborted = staging.abort().await;
@@ -119,8 +119,18 @@ pub(super) fn new_claim(start: &Start, key: &str, now: Timestamp) -> Claim {
     }
 }
 
-fn heartbeat(app: Arc<App>, tenant: TenantId, blob: BlobKey, claim: Option<Claim>) -> JoinHandle<()> {
-    tokio::spawn(async move {
+/// Says that an upload is alive, until it is dropped: a panic stops it as well, and the sweep finds what that left behind.
+#[derive(Debug)]
+pub(super) struct Heartbeat(JoinHandle<()>);
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn heartbeat(app: Arc<App>, tenant: TenantId, blob: BlobKey, claim: Option<Claim>) -> Heartbeat {
+    Heartbeat(tokio::spawn(async move {
         loop {
             tokio::time::sleep(HEARTBEAT).await;
             let now = app.now();
@@ -130,7 +140,7 @@ fn heartbeat(app: Arc<App>, tenant: TenantId, blob: BlobKey, claim: Option<Claim
                 let _ = app.index.renew_claim(&tenant, &Claim { lapses_at, ..claim.clone() }).await;
             }
         }
-    })
+    }))
 }
 
 /// Withdraws the upload once its bytes are gone; while they may be there, the announcement stays for the sweep.
@@ -150,5 +160,22 @@ pub(super) async fn release(app: &App, tenant: &TenantId, claim: Option<&Claim>)
         && let Err(error) = app.index.release_claim(tenant, claim).await
     {
         warn!(error = %error, "an idempotency claim was not released; it lapses by itself");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_heartbeat_ends_with_whoever_holds_it() {
+        let task = tokio::spawn(std::future::pending());
+        let beats = task.abort_handle();
+
+        drop(Heartbeat(task));
+
+        while !beats.is_finished() {
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -15,7 +15,7 @@ const LIMITS: Limits = Limits { text_bytes: 16 << 10, frame_bytes: 64 << 10 };
 pub(super) async fn take(incoming: Incoming<'_>, mut body: Body) -> Result<Ingested, ApiError> {
     no_members_in_query(&incoming)?;
     let most = incoming.app.settings.limits.max_json_bytes.0;
-    if incoming.length().is_some_and(|length| length > most) {
+    if incoming.start.at_most.is_some_and(|length| length > most) {
         return Err(ApiError::too_large(most));
     }
     incoming.store(async |ingest| read(&incoming, &mut body, most, ingest).await).await
@@ -46,7 +46,7 @@ async fn read(incoming: &Incoming<'_>, body: &mut Body, most: u64, ingest: &mut 
     if raw.mime_type.is_none() {
         raw.mime_type = inline.data_url_type;
     }
-    incoming.check(raw)
+    Incoming::check(raw)
 }
 
 /// An inline body says everything itself: a member in the query would be overlooked.

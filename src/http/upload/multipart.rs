@@ -76,7 +76,7 @@ async fn read(incoming: &Incoming<'_>, body: Body, ingest: &mut Ingest) -> Resul
     // What the part itself says counts where no member says otherwise.
     raw.mime_type = raw.mime_type.or(of_file.mime_type);
     raw.name = raw.name.or(of_file.name);
-    incoming.check(raw)
+    Incoming::check(raw)
 }
 
 /// A form on its way.

@@ -30,9 +30,10 @@ pub(super) async fn take(mut incoming: Incoming<'_>, mut body: Body) -> Result<I
     }
     raw.mime_type.get_or_insert_with(|| incoming.content_type.clone());
     // The members are all there: what is wrong with them is said before a byte is taken.
-    let members = incoming.check(raw)?;
-    incoming.start.announced = incoming.length();
+    let members = Incoming::check(raw)?;
+    incoming.start.announced = incoming.start.at_most;
     let read = async |ingest: &mut Ingest| {
+        ingest.keepable(&members)?;
         while let Some(chunk) = body.next().await? {
             ingest.write(chunk).await?;
         }

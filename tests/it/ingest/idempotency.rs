@@ -68,6 +68,35 @@ async fn a_request_that_comes_again_gets_its_answer_again() {
 }
 
 #[tokio::test]
+async fn a_request_that_comes_again_after_its_own_time_gets_its_answer_again() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let until = (host.now() + Duration::from_secs(60)).to_string();
+    let with = |alt: &str| json!({"base64": BASE64.encode(&png(3, 3)), "alt": alt, "retainUntil": until});
+    let raw = |key: &'static str| {
+        let request = owner.ingest().query(&[("retainUntil", &until)]).header("content-type", "image/png");
+        request.header("idempotency-key", key).body(png(3, 3)).send()
+    };
+    let inline = asset(send(&owner, "inline", &with("a chart")).await).await;
+    let plain = asset(raw("raw").await.expect("an answer")).await;
+    host.advance(Duration::from_secs(61));
+
+    let again = [send(&owner, "inline", &with("a chart")).await, raw("raw").await.expect("an answer")];
+
+    for (again, first) in again.into_iter().zip([inline, plain]) {
+        assert_eq!(again.headers()[REPLAY], "true");
+        assert_eq!(asset(again).await.id, first.id);
+    }
+    // Whoever asks for something new hears that the time has passed, whatever else is wrong.
+    let new = [send(&owner, "new", &with("a chart")).await, raw("other").await.expect("an answer")];
+    for answer in new.into_iter().chain([send(&owner, "inline", &with("another chart")).await]) {
+        assert_eq!(answer.status(), 400);
+        assert_eq!(refusal(answer).await["message"], "retainUntil: that time has passed");
+    }
+    assert_eq!(host.staged_files(), 0);
+}
+
+#[tokio::test]
 async fn the_answer_is_that_of_the_asset_as_it_is_now() {
     let host = Host::start().await;
     let owner = host.owner("acme");

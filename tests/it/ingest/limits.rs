@@ -188,3 +188,54 @@ async fn whoever_goes_away_takes_no_place() {
     }
     assert_eq!(host.owner("acme").raw("", "text/plain", "bytes").await.status(), 201);
 }
+
+/// The head of an upload that says it is so long.
+fn announcing(bytes: u64) -> Vec<u8> {
+    raw::head("acme", "application/octet-stream", &format!("Content-Length: {bytes}\r\n"))
+}
+
+#[tokio::test]
+async fn what_would_not_leave_enough_free_is_refused_before_a_byte_is_taken() {
+    let disk = rustix::fs::statvfs(std::env::temp_dir()).expect("a disk");
+    let free = disk.f_bavail * disk.f_frsize;
+    let host = Host::with(|settings| {
+        settings.limits.max_upload_bytes = Size(u64::MAX);
+        settings.store.min_free = Size(free / 2);
+    })
+    .await;
+    let patience = Duration::from_secs(3);
+
+    let alone = raw::send(host.address(), &[&announcing(free / 10 * 6)], patience).await;
+    assert_eq!(alone.status(), 507, "{}", alone.0);
+    assert!(alone.body().contains("insufficient_storage"), "{}", alone.0);
+
+    for _ in 0..2 {
+        let mut first = Wire::open(host.address()).await;
+        first.send(&announcing(free / 10 * 3)).await;
+        host.upload_begins().await;
+        let second = raw::send(host.address(), &[&announcing(free / 10 * 3)], patience).await;
+        assert_eq!(second.status(), 507, "what one was promised no other gets: {}", second.0);
+        drop(first);
+        assert!(host.becomes_bare().await);
+        // The room is given back a moment after the bytes.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_is_refused_when_the_room_goes_and_leaves_nothing() {
+    let host = Host::start().await;
+    let head = raw::head("acme", "application/octet-stream", "Transfer-Encoding: chunked\r\n");
+    let mut wire = Wire::open(host.address()).await;
+    wire.send(&head).await;
+    host.upload_begins().await;
+    let _all = host.app().room.promise(u64::MAX / 2, Some(u64::MAX), 0).expect("a promise");
+
+    for piece in noise(9 << 20, 4).chunks(64 << 10) {
+        wire.send(&raw::chunk(piece)).await;
+    }
+    let heard = wire.hear(Duration::from_secs(3)).await;
+
+    assert_eq!(heard.status(), 507, "{}", heard.0);
+    assert!(host.is_bare().await);
+}

@@ -13,6 +13,7 @@ use mediakeep_storage::{AssetId, AssetView, TenantId, Timestamp};
 
 use super::cache::CachedRow;
 use super::capability::Capability;
+use super::library::put_end_record;
 use super::{AssetError, Gone};
 use crate::access::Principal;
 use crate::app::App;
@@ -119,6 +120,9 @@ pub async fn end_if_due(app: &App, view: &AssetView) -> Result<bool, AssetError>
     let (tenant, asset) = (&view.record.tenant, view.record.id);
     let record = app.index.expire_if_due(tenant, asset, &app.terms(tenant), "request", app.now()).await?;
     app.rows.changed(asset);
+    if let Some(record) = record.as_ref().filter(|record| !record.is_live()) {
+        put_end_record(app, record).await;
+    }
     match record.as_ref().map(Gone::of) {
         None => Err(AssetError::NotFound),
         Some(Some(gone)) => Err(gone.into()),

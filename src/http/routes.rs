@@ -107,7 +107,8 @@ impl At {
 impl HttpServiceFactory for At {
     fn register(self, config: &mut AppService) {
         let allow = self.methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
-        let refuse = move |request: HttpRequest| ready(Err::<HttpResponse, _>(no_such_method(request.method(), &allow)));
+        let refuse =
+            move |request: HttpRequest| ready(Err::<HttpResponse, _>(no_such_method(request.method(), &allow)));
         self.resource.default_service(web::to(refuse)).register(config);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use jiff::SignedDuration;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::Look;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::app::App;
+use crate::assets::library::put_end_record;
 
 /// How many looks, assets or blobs are taken at a time: small enough that a request waits behind one step for a moment only.
 const STEP: usize = 256;
@@ -114,6 +115,9 @@ async fn settle(app: &App, look: &Look, now: Timestamp) -> Result<Report, Storag
             report.expired += 1;
             report.expired_bytes += record.bytes;
         }
+        for some in settled.expired.chunks(SIDE_BY_SIDE) {
+            join_all(some.iter().map(|record| put_end_record(app, record))).await;
+        }
         for asset in &settled.dropped {
             app.rows.changed(*asset);
             if let Err(error) = app.blobs.remove_records(&look.tenant, RecordOf::Asset(*asset), None).await {
@@ -177,9 +181,9 @@ fn silent_since(app: &App, now: Timestamp) -> Timestamp {
     nobodys.max(after(now, -grace.max(SIGNS_OF_LIFE)))
 }
 
-/// Says whether the bytes are gone.
+/// Says whether the bytes are gone, and what an upload that came to nothing has left beside them.
 async fn remove(app: &App, doomed: &Doomed) -> Result<bool, StorageError> {
-    match app.blobs.remove(&doomed.tenant, doomed.blob).await {
+    match remove_from_store(app, doomed).await {
         Ok(()) => {
             app.index.forget(doomed).await?;
             Ok(true)
@@ -189,4 +193,15 @@ async fn remove(app: &App, doomed: &Doomed) -> Result<bool, StorageError> {
             Ok(false)
         }
     }
+}
+
+async fn remove_from_store(app: &App, doomed: &Doomed) -> Result<(), StorageError> {
+    let tenant = &doomed.tenant;
+    // An asset that never was; one that has a row was made of other bytes than these, and keeps its records.
+    if let Some(asset) = doomed.asset
+        && app.index.find(tenant, asset).await?.is_none()
+    {
+        app.blobs.remove_records(tenant, RecordOf::Asset(asset), None).await?;
+    }
+    app.blobs.remove(tenant, doomed.blob).await
 }

@@ -65,9 +65,15 @@ impl Files {
         .await
     }
 
-    /// Removes a folder that is empty; one that is not stays.
-    pub(super) fn remove_empty_folder(&self, relative: &str) {
-        let _ = fs::remove_dir(self.root.join(relative));
+    /// Removes a folder with everything in it, also what a write that was cut off has left. One that is not there is no error.
+    pub(super) async fn remove_folder(&self, relative: &str) -> Result<(), StorageError> {
+        let folder = self.root.join(relative);
+        blocking(move || match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed("removing a folder")(error)),
+            Ok(()) => folder.parent().map_or(Ok(()), sync_folder).map_err(failed("removing a folder")),
+        })
+        .await
     }
 
     pub(super) fn free_space(&self) -> Option<u64> {

@@ -17,7 +17,7 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunView, UploadIntent};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
 mod ending;
@@ -138,6 +138,10 @@ impl AssetIndex for ModelIndex {
     async fn run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError> {
         let state = self.state();
         Ok(state.run(tenant, id).map(|record| state.run_view(tenant, record)))
+    }
+
+    async fn find_run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunRecord>, StorageError> {
+        Ok(self.state().run(tenant, id).cloned())
     }
 
     async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError> {

@@ -37,7 +37,7 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunView, UploadIntent};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
 mod assets;
@@ -231,6 +231,10 @@ impl AssetIndex for SledIndex {
     async fn run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError> {
         let (tenant, id) = (tenant.clone(), id.clone());
         self.walk(move |core| runs::view(core, &tenant, &id)).await
+    }
+
+    async fn find_run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunRecord>, StorageError> {
+        Ok(self.core.rows().run(tenant, id)?.map(|row| row.record))
     }
 
     async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError> {

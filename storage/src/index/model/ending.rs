@@ -136,7 +136,7 @@ impl State {
     }
 
     pub(super) fn doom(&mut self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Vec<Doomed> {
-        let name = |blob: &Blob| Doomed { tenant: blob.tenant.clone(), blob: blob.key };
+        let name = |blob: &Blob| Doomed { tenant: blob.tenant.clone(), blob: blob.key, asset: blob.asset };
         let earlier: Vec<Doomed> = self.blobs.iter().filter(|blob| blob.life == Life::Doomed).map(name).collect();
         let mut doomed = Vec::new();
         for blob in &mut self.blobs {

@@ -34,7 +34,7 @@ async fn no_line_of_the_log_holds_what_opens_anything() {
     host.app().index.seal_audit(1_000).await.expect("an index");
     remove_files(&host.folder().join("blobs/t"));
     let told = Told::of(host.stranger().get(&asset.url).await).await;
-    assert_eq!(told.status, 500);
+    assert_eq!(told.status, 503);
     drop(host.restart().await);
 
     let log = heard.text();

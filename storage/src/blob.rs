@@ -144,9 +144,7 @@ impl BlobStore {
         revision: u64,
         json: Vec<u8>,
     ) -> Result<(), StorageError> {
-        let path = record_folder(tenant, of).join(format!("{revision:020}.json"));
-        let put = self.objects.put(&path, PutPayload::from(json)).await;
-        put.map(drop).map_err(|error| unavailable(&error))
+        self.put_json(&record_folder(tenant, of), &format!("{revision:020}.json"), json).await
     }
 
     /// Writes which assets a run references: durable when this returns. Every such record counts, and the same assets again are the same
@@ -155,9 +153,7 @@ impl BlobStore {
         let named = record.assets.iter().flat_map(|asset| asset.to_bytes()).collect::<Vec<u8>>();
         let name = data_encoding::HEXLOWER.encode(digest::digest(&digest::SHA256, &named).as_ref());
         let json = serde_json::to_vec(record).expect("names and a time can be written");
-        let path = references_folder(tenant, &record.run).join(format!("{name}.json"));
-        let put = self.objects.put(&path, PutPayload::from(json)).await;
-        put.map(drop).map_err(|error| unavailable(&error))
+        self.put_json(&references_folder(tenant, &record.run), &format!("{name}.json"), json).await
     }
 
     /// What the records say that the run references, in no order.
@@ -226,6 +222,14 @@ impl BlobStore {
 
     async fn record_paths(&self, tenant: &TenantId, of: RecordOf<'_>) -> Result<Vec<Path>, StorageError> {
         self.paths_in(&record_folder(tenant, of)).await
+    }
+
+    async fn put_json(&self, folder: &Path, name: &str, json: Vec<u8>) -> Result<(), StorageError> {
+        if let Some(files) = &self.files {
+            files.make_folder(folder.as_ref()).await?;
+        }
+        let put = self.objects.put(&folder.clone().join(name), PutPayload::from(json)).await;
+        put.map(drop).map_err(|error| unavailable(&error))
     }
 
     async fn paths_in(&self, folder: &Path) -> Result<Vec<Path>, StorageError> {

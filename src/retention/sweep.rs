@@ -3,8 +3,6 @@
 //! It costs what is due, not what exists, and may stop at any point: whatever it has begun stands in the index, and the next one goes
 //! on with it. It never asks how old a thing is, only whether anything still needs it.
 
-use std::collections::HashSet;
-
 use futures_util::future::{join_all, try_join_all};
 use jiff::SignedDuration;
 use mediakeep_storage::blob::RecordOf;
@@ -147,21 +145,12 @@ async fn remove_doomed(app: &App) -> Result<(u64, u64), StorageError> {
     Ok((removed, failed))
 }
 
-/// Removes the bytes of this one blob, if its time has come. Whatever else is taken out of reach on the way is left to the sweep.
+/// Removes the bytes of this one blob, if its time has come.
 pub async fn remove_at_once(app: &App, wanted: &Doomed) -> Result<(), StorageError> {
-    // Each step takes what no step before it took, until there is nothing left but what cannot be removed.
-    let mut seen = HashSet::new();
-    loop {
-        let doomed = take_doomed(app).await?;
-        if doomed.contains(wanted) {
-            return remove(app, wanted).await.map(drop);
-        }
-        let before = seen.len();
-        seen.extend(doomed.into_iter().map(|one| one.blob));
-        if seen.len() == before {
-            return Ok(());
-        }
+    if app.index.doom_one(&wanted.tenant, wanted.blob, app.now()).await? {
+        remove(app, wanted).await?;
     }
+    Ok(())
 }
 
 async fn take_doomed(app: &App) -> Result<Vec<Doomed>, StorageError> {

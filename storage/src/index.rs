@@ -187,6 +187,10 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// was to become. Across tenants.
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError>;
 
+    /// Takes this one blob out of reach of any rescue if it is condemned and its time has come; says whether it is out of reach now, so
+    /// that its bytes may go.
+    async fn doom_one(&self, tenant: &TenantId, blob: BlobKey, now: Timestamp) -> Result<bool, StorageError>;
+
     /// Drops the row of a blob whose bytes are gone: a doomed one, or a copy that `publish` did not need. Of any other it drops nothing.
     async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError>;
 

@@ -201,6 +201,10 @@ impl AssetIndex for ModelIndex {
         Ok(self.state().doom(uploads_before, limit, now))
     }
 
+    async fn doom_one(&self, tenant: &TenantId, blob: BlobKey, now: Timestamp) -> Result<bool, StorageError> {
+        Ok(self.state().doom_one(tenant, blob, now))
+    }
+
     async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError> {
         self.state().forget(doomed);
         Ok(())

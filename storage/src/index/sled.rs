@@ -309,6 +309,11 @@ impl AssetIndex for SledIndex {
         self.writer.apply(Room::Makes, move |draft| blobs::doom(draft, uploads_before, limit, now)).await
     }
 
+    async fn doom_one(&self, tenant: &TenantId, blob: BlobKey, now: Timestamp) -> Result<bool, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| blobs::doom_one(draft, &tenant, blob, now)).await
+    }
+
     async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError> {
         let doomed = doomed.clone();
         self.writer.apply(Room::Makes, move |draft| blobs::forget(draft, &doomed)).await

@@ -127,6 +127,29 @@ pub(super) async fn an_upload_that_comes_to_nothing_says_what_it_was_to_become(i
     assert_eq!(told(&again), [(silent, Some(names[0]))], "and says so until it is forgotten");
 }
 
+pub(super) async fn one_blob_is_doomed_if_its_time_has_come(index: Subject) {
+    let owner = Owner::of(&index, "acme");
+    let doom_one = async |blob, now| index.doom_one(&owner.tenant, blob, now).await.expect("an answer");
+    let [held, condemned, deleted] = ["held", "condemned", "deleted"].map(|bytes| owner.upload(None, bytes, day(0)));
+    let (held, condemned, deleted) = (held.await.record, condemned.await.record, deleted.await.record);
+    let uploading = owner.announce(day(0)).await;
+    index.expire_if_due(&owner.tenant, condemned.id, &owner.terms, "host", day(1)).await.expect("an end");
+    owner.delete(deleted.id, day(1)).await;
+
+    for blob in [held.blob, condemned.blob, uploading, BlobKey::generate()] {
+        assert!(!doom_one(blob, day(1)).await);
+    }
+    let stranger = Owner::of(&index, "globex").tenant;
+    assert!(!index.doom_one(&stranger, deleted.blob, day(1)).await.expect("an answer"));
+    assert_eq!(owner.shareable("deleted").await, Some(deleted.blob));
+
+    assert!(doom_one(deleted.blob, day(1)).await);
+    assert!(doom_one(deleted.blob, day(1)).await, "and so it stays");
+    assert_eq!(owner.shareable("deleted").await, None);
+    assert_eq!(owner.remove_doomed(day(1)).await, vec![deleted.blob]);
+    assert!(!doom_one(deleted.blob, day(1)).await, "there is no such blob any more");
+}
+
 pub(super) async fn a_doomed_blob_is_named_until_it_is_forgotten(index: Subject) {
     let owner = Owner::of(&index, "acme");
     for n in 0..3 {

@@ -155,6 +155,16 @@ impl State {
         doomed
     }
 
+    pub(super) fn doom_one(&mut self, tenant: &TenantId, key: BlobKey, now: Timestamp) -> bool {
+        let Some(blob) = self.blob_mut(tenant, key) else {
+            return false;
+        };
+        if matches!(blob.life, Life::Shareable(_, Some(remove_at)) if remove_at <= now) {
+            blob.life = Life::Doomed;
+        }
+        blob.life == Life::Doomed
+    }
+
     pub(super) fn forget(&mut self, doomed: &Doomed) {
         let gone = |key: BlobKey, blob: &Blob| {
             blob.tenant == doomed.tenant && blob.key == key && matches!(blob.life, Life::Doomed | Life::Copy(_))

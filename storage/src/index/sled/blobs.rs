@@ -141,13 +141,7 @@ pub(super) fn doom(
     let mut doomed = Vec::with_capacity(found.len());
     for (tenant, blob) in found {
         let before = existing(draft.rows(), &tenant, blob)?;
-        // From here on no publish can find the blob, so nothing can rescue it once its bytes are touched.
-        if let Some(sha256) = &before.sha256
-            && draft.rows().shareable(&tenant, sha256)? == Some(blob)
-        {
-            draft.delete(Key::digest(&tenant, sha256));
-        }
-        draft.put_blob(&tenant, blob, Some(&before), &BlobEntry { state: BlobState::Doomed, ..before.clone() });
+        put_out_of_reach(draft, &tenant, blob, &before)?;
         doomed.push(Doomed { tenant, blob, asset: before.asset });
     }
     let seen: HashSet<_> = doomed.iter().map(|one| (one.tenant.clone(), one.blob)).collect();
@@ -164,6 +158,42 @@ pub(super) fn doom(
         }
     }
     Ok(doomed)
+}
+
+/// Takes this one out of reach if it is condemned and its time has come; says whether it is out of reach now.
+pub(super) fn doom_one(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    blob: BlobKey,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let Some(before) = draft.rows().blob(tenant, blob)? else {
+        return Ok(false);
+    };
+    match before.state {
+        BlobState::Condemned { remove_at } if remove_at <= now => {
+            put_out_of_reach(draft, tenant, blob, &before)?;
+            Ok(true)
+        }
+        BlobState::Doomed => Ok(true),
+        _ => Ok(false),
+    }
+}
+
+/// From here on no publish can find the blob, so nothing can rescue it once its bytes are touched.
+fn put_out_of_reach(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    blob: BlobKey,
+    before: &BlobEntry,
+) -> Result<(), StorageError> {
+    if let Some(sha256) = &before.sha256
+        && draft.rows().shareable(tenant, sha256)? == Some(blob)
+    {
+        draft.delete(Key::digest(tenant, sha256));
+    }
+    draft.put_blob(tenant, blob, Some(before), &BlobEntry { state: BlobState::Doomed, ..before.clone() });
+    Ok(())
 }
 
 /// Drops the row of a blob that nothing can hold any more.

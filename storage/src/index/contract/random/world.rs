@@ -131,7 +131,7 @@ impl World {
             Act::Refer { tenant, run, assets, unknown } => self.refer(tenant, run, &assets, unknown).await,
             Act::Settle { limit } => drop(self.settle_one(limit).await),
             Act::Sweep { limit } => self.sweep(limit).await,
-            Act::ExpireIfDue { .. } | Act::Delete { .. } => self.end(act).await,
+            Act::ExpireIfDue { .. } | Act::Delete { .. } | Act::DoomOne { .. } => self.end(act).await,
             Act::Doom { silent_hours } => self.doom(after(now, SignedDuration::from_hours(-silent_hours)), now).await,
             Act::Forget { blob } => {
                 let named: Vec<_> = self.uploads.iter().chain(&self.doomed).cloned().collect();
@@ -262,6 +262,12 @@ impl World {
                 let Some((tenant, id)) = pick(&self.assets, asset) else { return };
                 let audit = event(AuditKind::Erase, now);
                 both!(self, index => index.delete(&tenant, id, &terms, audit.clone(), now));
+            }
+            Act::DoomOne { asset } => {
+                let Some((tenant, id)) = pick(&self.assets, asset) else { return };
+                if let Some(record) = told(self.index().find(&tenant, id).await) {
+                    both!(self, index => index.doom_one(&tenant, record.blob, now));
+                }
             }
             _ => {}
         }

@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mediakeep_keys::{Class, LifeError};
+use mediakeep_storage::blob::Blob;
 use mediakeep_storage::retention::Until;
-use mediakeep_storage::{AssetId, AssetView, TenantId, Timestamp};
+use mediakeep_storage::{AssetId, AssetRecord, AssetView, StorageError, TenantId, Timestamp};
 
 use super::cache::CachedRow;
 use super::capability::Capability;
+use super::library::put_end_record;
 use super::{AssetError, Gone};
 use crate::access::Principal;
 use crate::app::App;
@@ -119,6 +121,9 @@ pub async fn end_if_due(app: &App, view: &AssetView) -> Result<bool, AssetError>
     let (tenant, asset) = (&view.record.tenant, view.record.id);
     let record = app.index.expire_if_due(tenant, asset, &app.terms(tenant), "request", app.now()).await?;
     app.rows.changed(asset);
+    if let Some(record) = record.as_ref().filter(|record| !record.is_live()) {
+        put_end_record(app, record).await;
+    }
     match record.as_ref().map(Gone::of) {
         None => Err(AssetError::NotFound),
         Some(Some(gone)) => Err(gone.into()),
@@ -165,8 +170,32 @@ impl Delivery {
     }
 }
 
+/// Opens the bytes of an asset whose row was read a moment ago.
+pub async fn open_bytes(app: &App, record: &AssetRecord) -> Result<Blob, AssetError> {
+    match app.blobs.open_blob(&record.tenant, record.blob, record.bytes).await {
+        Err(StorageError::NoSuchBlob) => Err(without_bytes(app, record).await),
+        opened => Ok(opened?),
+    }
+}
+
 /// All the bytes of an asset that is small enough to be sent inline.
-pub async fn whole(app: &App, record: &mediakeep_storage::AssetRecord) -> Result<Bytes, AssetError> {
-    let blob = app.blobs.open_blob(&record.tenant, record.blob, record.bytes).await?;
+pub async fn whole(app: &App, record: &AssetRecord) -> Result<Bytes, AssetError> {
+    let blob = open_bytes(app, record).await?;
     Ok(blob.read(0..record.bytes).await?)
+}
+
+/// Why there are no bytes: the asset may have ended since its row was read. One that still lives has lost them.
+async fn without_bytes(app: &App, record: &AssetRecord) -> AssetError {
+    app.rows.changed(record.id);
+    match row(app, &record.tenant, record.id).await {
+        Err(error) => error,
+        Ok(None) => AssetError::NotFound,
+        Ok(Some(row)) => match Gone::of(&row.view.record) {
+            Some(gone) => gone.into(),
+            None => {
+                let reason = format!("the asset {} lives, and its blob {} is not there", record.id, record.blob);
+                AssetError::Storage(StorageError::Unavailable { store: "store", reason })
+            }
+        },
+    }
 }

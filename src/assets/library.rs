@@ -4,7 +4,7 @@ use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{Amended, Amendment, AssetQuery, Deleted};
 use mediakeep_storage::record::Doomed;
-use mediakeep_storage::{AssetId, AssetView, AuditEvent, RunId, TenantId};
+use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, RunId, TenantId};
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -67,13 +67,10 @@ pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(),
         Deleted::Gone(record) => {
             app.rows.changed(asset);
             app.metrics.expired(1);
-            remove_bytes(app, &Doomed { tenant: tenant.clone(), blob: record.blob }).await;
-            Ok(())
+            after_its_end(app, &record).await
         }
-        Deleted::WasGone(record) => {
-            remove_bytes(app, &Doomed { tenant: tenant.clone(), blob: record.blob }).await;
-            Ok(())
-        }
+        // Also what an earlier request has ended and could not do all of.
+        Deleted::WasGone(record) => after_its_end(app, &record).await,
         Deleted::Unknown => Err(AssetError::NotFound),
         Deleted::Protected(view) => Err(AssetError::Protected {
             retain_until: view.floor.protected.and_then(mediakeep_storage::retention::Until::instant),
@@ -87,6 +84,24 @@ fn because(view: &AssetView) -> Value {
     let runs = view.references.iter().map(|run: &RunId| json!({"run": run}));
     let ask = view.record.asked_until.map(|until| json!({"ask": until, "until": until}));
     runs.chain(ask).collect()
+}
+
+/// What follows the end of an asset that its owner has asked for: its bytes go, and its recovery record says so.
+async fn after_its_end(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
+    remove_bytes(app, &Doomed { tenant: record.tenant.clone(), blob: record.blob, asset: None }).await;
+    put_recovery_record(app, record).await?;
+    forget_older(app, &record.tenant, RecordOf::Asset(record.id), record.revision).await;
+    Ok(())
+}
+
+/// Writes the end of an asset beside where its bytes were. Should that fail, the index made anew would have to end it again.
+pub async fn put_end_record(app: &App, record: &AssetRecord) {
+    match put_recovery_record(app, record).await {
+        Ok(()) => forget_older(app, &record.tenant, RecordOf::Asset(record.id), record.revision).await,
+        Err(error) => {
+            warn!(asset.id = %record.id, error = %error, "the recovery record of an ended asset says that it lives");
+        }
+    }
 }
 
 /// Takes a blob that nobody holds any more out of reach, and its bytes away. Should that fail, the sweep does it.

@@ -194,7 +194,7 @@ async fn respond(app: &App, request: &HttpRequest, grant: Grant<'_>) -> Result<H
     if plan == Plan::Unsatisfiable {
         return Err(unsatisfiable(len));
     }
-    let blob = app.blobs.open_blob(&record.tenant, record.blob, len).await?;
+    let blob = fetch::open_bytes(app, record).await?;
     audit::read(app, record, grant.reader).await?;
     match plan {
         Plan::Whole => {

@@ -1,9 +1,13 @@
 //! The registry: what a host says of its runs, and which assets their logs quote.
 
+use std::collections::BTreeSet;
+
+use futures_util::TryFutureExt;
+use futures_util::future::try_join;
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{Referred, RunQuery};
-use mediakeep_storage::record::{RunRecord, RunView};
+use mediakeep_storage::record::{ReferenceRecord, RunRecord, RunView};
 use mediakeep_storage::retention::{RunConflict, RunUpdate, after};
 use mediakeep_storage::{AssetId, AuditEvent, RunId, TenantId, Timestamp};
 use serde_json::json;
@@ -71,7 +75,12 @@ pub async fn refer(app: &App, caller: &Principal, run: &RunId, names: &[String])
         Referred::All(record) => record,
     };
     ids.iter().for_each(|id| app.rows.changed(*id));
-    put_recovery_record(app, tenant, &record).await?;
+    let references = references(run, &ids, now);
+    try_join(
+        put_recovery_record(app, tenant, &record),
+        app.blobs.put_references(tenant, &references).map_err(AssetError::from),
+    )
+    .await?;
     show(app, tenant, run).await
 }
 
@@ -124,6 +133,20 @@ fn checked(app: &App, run: &RunId, wish: RunWish, now: Timestamp) -> Result<RunU
 pub fn longest(app: &App, now: Timestamp) -> Option<Timestamp> {
     let most = app.settings.retention.max;
     (most.as_secs() > 0).then(|| after(now, most.0))
+}
+
+/// The assets as a record of what the run references: the same ones make the same record.
+fn references(run: &RunId, assets: &[AssetId], at: Timestamp) -> ReferenceRecord {
+    let assets: BTreeSet<AssetId> = assets.iter().copied().collect();
+    ReferenceRecord { run: run.clone(), assets: assets.into_iter().collect(), at }
+}
+
+/// Writes the run's row beside the bytes if nobody has registered the run: then whatever is published into it has just changed its row.
+pub async fn put_record_if_unregistered(app: &App, tenant: &TenantId, run: &RunId) -> Result<(), AssetError> {
+    match app.index.find_run(tenant, run).await? {
+        Some(record) if !record.registered => put_recovery_record(app, tenant, &record).await,
+        _ => Ok(()),
+    }
 }
 
 /// Writes the run's row beside the bytes: after its transition, whose outcome it holds, and before anybody is told.

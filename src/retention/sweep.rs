@@ -3,9 +3,7 @@
 //! It costs what is due, not what exists, and may stop at any point: whatever it has begun stands in the index, and the next one goes
 //! on with it. It never asks how old a thing is, only whether anything still needs it.
 
-use std::collections::HashSet;
-
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use jiff::SignedDuration;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::Look;
@@ -16,6 +14,7 @@ use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::app::App;
+use crate::assets::library::put_end_record;
 
 /// How many looks, assets or blobs are taken at a time: small enough that a request waits behind one step for a moment only.
 const STEP: usize = 256;
@@ -114,6 +113,9 @@ async fn settle(app: &App, look: &Look, now: Timestamp) -> Result<Report, Storag
             report.expired += 1;
             report.expired_bytes += record.bytes;
         }
+        for some in settled.expired.chunks(SIDE_BY_SIDE) {
+            join_all(some.iter().map(|record| put_end_record(app, record))).await;
+        }
         for asset in &settled.dropped {
             app.rows.changed(*asset);
             if let Err(error) = app.blobs.remove_records(&look.tenant, RecordOf::Asset(*asset), None).await {
@@ -143,21 +145,12 @@ async fn remove_doomed(app: &App) -> Result<(u64, u64), StorageError> {
     Ok((removed, failed))
 }
 
-/// Removes the bytes of this one blob, if its time has come. Whatever else is taken out of reach on the way is left to the sweep.
+/// Removes the bytes of this one blob, if its time has come.
 pub async fn remove_at_once(app: &App, wanted: &Doomed) -> Result<(), StorageError> {
-    // Each step takes what no step before it took, until there is nothing left but what cannot be removed.
-    let mut seen = HashSet::new();
-    loop {
-        let doomed = take_doomed(app).await?;
-        if doomed.contains(wanted) {
-            return remove(app, wanted).await.map(drop);
-        }
-        let before = seen.len();
-        seen.extend(doomed.into_iter().map(|one| one.blob));
-        if seen.len() == before {
-            return Ok(());
-        }
+    if app.index.doom_one(&wanted.tenant, wanted.blob, app.now()).await? {
+        remove(app, wanted).await?;
     }
+    Ok(())
 }
 
 async fn take_doomed(app: &App) -> Result<Vec<Doomed>, StorageError> {
@@ -177,9 +170,9 @@ fn silent_since(app: &App, now: Timestamp) -> Timestamp {
     nobodys.max(after(now, -grace.max(SIGNS_OF_LIFE)))
 }
 
-/// Says whether the bytes are gone.
+/// Says whether the bytes are gone, and what an upload that came to nothing has left beside them.
 async fn remove(app: &App, doomed: &Doomed) -> Result<bool, StorageError> {
-    match app.blobs.remove(&doomed.tenant, doomed.blob).await {
+    match remove_from_store(app, doomed).await {
         Ok(()) => {
             app.index.forget(doomed).await?;
             Ok(true)
@@ -189,4 +182,15 @@ async fn remove(app: &App, doomed: &Doomed) -> Result<bool, StorageError> {
             Ok(false)
         }
     }
+}
+
+async fn remove_from_store(app: &App, doomed: &Doomed) -> Result<(), StorageError> {
+    let tenant = &doomed.tenant;
+    // An asset that never was; one that has a row was made of other bytes than these, and keeps its records.
+    if let Some(asset) = doomed.asset
+        && app.index.find(tenant, asset).await?.is_none()
+    {
+        app.blobs.remove_records(tenant, RecordOf::Asset(asset), None).await?;
+    }
+    app.blobs.remove(tenant, doomed.blob).await
 }

@@ -11,6 +11,7 @@
 //! staging/<tenant>.<key>            being written (local files only)
 //! t/<tenant>/b/<kk>/<key>           a sealed blob
 //! t/<tenant>/r/<what>/<id>/<n>.json a recovery record; of one <id> the highest <n> counts
+//! t/<tenant>/r/q/<run>/<name>.json  what a run quotes; of one <run> all of them count
 //! ```
 
 use std::path::PathBuf;
@@ -20,10 +21,12 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use jiff::Timestamp;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload, path::Path};
+use ring::digest;
 use url::Url;
 
 use crate::error::StorageError;
-use crate::ids::{BlobKey, Digest, TenantId};
+use crate::ids::{BlobKey, Digest, RunId, TenantId};
+use crate::record::ReferenceRecord;
 
 mod buffers;
 mod hot;
@@ -69,7 +72,7 @@ pub enum RecordOf<'a> {
     /// An asset's row.
     Asset(crate::AssetId),
     /// A run's row.
-    Run(&'a crate::RunId),
+    Run(&'a RunId),
 }
 
 impl BlobStore {
@@ -142,9 +145,30 @@ impl BlobStore {
         revision: u64,
         json: Vec<u8>,
     ) -> Result<(), StorageError> {
-        let path = record_folder(tenant, of).join(format!("{revision:020}.json"));
-        let put = self.objects.put(&path, PutPayload::from(json)).await;
-        put.map(drop).map_err(|error| unavailable(&error))
+        self.put_json(&record_folder(tenant, of), &format!("{revision:020}.json"), json).await
+    }
+
+    /// Writes which assets a run references: durable when this returns. Every such record counts, and the same assets again are the same
+    /// record, so that repeats leave no more.
+    pub async fn put_references(&self, tenant: &TenantId, record: &ReferenceRecord) -> Result<(), StorageError> {
+        let named = record.assets.iter().flat_map(|asset| asset.to_bytes()).collect::<Vec<u8>>();
+        let name = data_encoding::HEXLOWER.encode(digest::digest(&digest::SHA256, &named).as_ref());
+        let json = serde_json::to_vec(record).expect("names and a time can be written");
+        self.put_json(&references_folder(tenant, &record.run), &format!("{name}.json"), json).await
+    }
+
+    /// What the records say that the run references, in no order.
+    pub async fn references(&self, tenant: &TenantId, run: &RunId) -> Result<Vec<ReferenceRecord>, StorageError> {
+        let mut records = Vec::new();
+        for path in self.paths_in(&references_folder(tenant, run)).await? {
+            let got = self.objects.get(&path).await.map_err(|error| unavailable(&error))?;
+            let json = got.bytes().await.map_err(|error| unavailable(&error))?;
+            records.push(serde_json::from_slice(&json).map_err(|error| {
+                let reason = format!("recovery record {path}: {error}");
+                StorageError::Corrupt { store: "store", reason }
+            })?);
+        }
+        Ok(records)
     }
 
     /// The newest recovery record, if there is one.
@@ -163,14 +187,14 @@ impl BlobStore {
         of: RecordOf<'_>,
         older_than: Option<u64>,
     ) -> Result<(), StorageError> {
+        if let (Some(files), None) = (&self.files, older_than) {
+            return files.remove_folder(record_folder(tenant, of).as_ref()).await;
+        }
         let keep_from = older_than.map(|revision| record_folder(tenant, of).join(format!("{revision:020}.json")));
         for path in self.record_paths(tenant, of).await? {
             if keep_from.as_ref().is_none_or(|from| path < *from) {
                 ignore_missing(self.objects.delete(&path).await)?;
             }
-        }
-        if let (Some(files), None) = (&self.files, older_than) {
-            files.remove_empty_folder(record_folder(tenant, of).as_ref());
         }
         Ok(())
     }
@@ -198,8 +222,19 @@ impl BlobStore {
     }
 
     async fn record_paths(&self, tenant: &TenantId, of: RecordOf<'_>) -> Result<Vec<Path>, StorageError> {
-        let folder = record_folder(tenant, of);
-        let list = self.objects.list(Some(&folder)).map_ok(|meta| meta.location);
+        self.paths_in(&record_folder(tenant, of)).await
+    }
+
+    async fn put_json(&self, folder: &Path, name: &str, json: Vec<u8>) -> Result<(), StorageError> {
+        if let Some(files) = &self.files {
+            files.make_folder(folder.as_ref()).await?;
+        }
+        let put = self.objects.put(&folder.clone().join(name), PutPayload::from(json)).await;
+        put.map(drop).map_err(|error| unavailable(&error))
+    }
+
+    async fn paths_in(&self, folder: &Path) -> Result<Vec<Path>, StorageError> {
+        let list = self.objects.list(Some(folder)).map_ok(|meta| meta.location);
         list.try_collect().await.map_err(|error| unavailable(&error))
     }
 }
@@ -288,9 +323,18 @@ fn blob_path(tenant: &TenantId, blob: BlobKey) -> Path {
 fn record_folder(tenant: &TenantId, of: RecordOf<'_>) -> Path {
     let (what, id) = match of {
         RecordOf::Asset(id) => ("a", id.to_string()),
-        RecordOf::Run(id) => ("r", data_encoding::BASE32_NOPAD.encode(id.as_str().as_bytes()).to_ascii_lowercase()),
+        RecordOf::Run(id) => ("r", run_prefix(id)),
     };
     Path::from_iter(["t", &tenant.prefix(), "r", what, &id])
+}
+
+fn references_folder(tenant: &TenantId, run: &RunId) -> Path {
+    Path::from_iter(["t", &tenant.prefix(), "r", "q", &run_prefix(run)])
+}
+
+/// The run's name where upper and lower case may be one.
+fn run_prefix(run: &RunId) -> String {
+    data_encoding::BASE32_NOPAD.encode(run.as_str().as_bytes()).to_ascii_lowercase()
 }
 
 fn stored(meta: &object_store::ObjectMeta) -> Option<Stored> {

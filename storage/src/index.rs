@@ -135,6 +135,9 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// The run and what it references.
     async fn run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError>;
 
+    /// The run's row alone.
+    async fn find_run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunRecord>, StorageError>;
+
     /// Runs in the order of their names.
     async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError>;
 
@@ -189,8 +192,13 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     ) -> Result<Deleted, StorageError>;
 
     /// Takes blobs whose time has come out of reach of any rescue, and announced uploads that showed no life since `uploads_before`;
-    /// names those taken now and those that an earlier call took and whose bytes may still be there. Across tenants.
+    /// names those taken now and those that an earlier call took and whose bytes may still be there, an upload with the asset that it
+    /// was to become. Across tenants.
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError>;
+
+    /// Takes this one blob out of reach of any rescue if it is condemned and its time has come; says whether it is out of reach now, so
+    /// that its bytes may go.
+    async fn doom_one(&self, tenant: &TenantId, blob: BlobKey, now: Timestamp) -> Result<bool, StorageError>;
 
     /// Drops the row of a blob whose bytes are gone: a doomed one, or a copy that `publish` did not need. Of any other it drops nothing.
     async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError>;

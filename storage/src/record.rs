@@ -180,6 +180,17 @@ pub struct RunView {
     pub bytes: u64,
 }
 
+/// What a run's log began to quote in one step: written beside the bytes, so that the store alone can make the index anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReferenceRecord {
+    /// The run.
+    pub run: RunId,
+    /// What it references, in the order of their names.
+    pub assets: Vec<AssetId>,
+    /// Since when.
+    pub at: Timestamp,
+}
+
 /// An upload in progress: written before its bytes are sealed, so that whatever a crash leaves behind has a row that names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadIntent {
@@ -187,6 +198,9 @@ pub struct UploadIntent {
     pub blob: BlobKey,
     /// When the upload last showed life.
     pub alive_at: Timestamp,
+    /// The asset that is to be made of it: whatever was written of that asset goes with the upload, if it never becomes one.
+    #[serde(default)]
+    pub asset: Option<AssetId>,
 }
 
 /// A blob whose bytes are to be removed.
@@ -196,6 +210,8 @@ pub struct Doomed {
     pub tenant: TenantId,
     /// Where it lies.
     pub blob: BlobKey,
+    /// For an upload that came to nothing: the asset that was to be made of it, whose recovery record may be there.
+    pub asset: Option<AssetId>,
 }
 
 /// A claim on an idempotency key: the tenant's route and run are part of the name.

@@ -74,7 +74,7 @@ fn publish(runtime: &tokio::runtime::Runtime, index: &Arc<SledIndex>) -> f64 {
 async fn upload(index: &SledIndex, tenant: &TenantId) {
     let now = Timestamp::now();
     let blob = BlobKey::generate();
-    index.begin_upload(tenant, UploadIntent { blob, alive_at: now }).await.expect("an announcement");
+    index.begin_upload(tenant, UploadIntent { blob, alive_at: now, asset: None }).await.expect("an announcement");
     let published = index.publish(tenant, new_asset(tenant, blob, now), &terms(), now).await.expect("a publication");
     assert!(matches!(published, Published::Stored(_)), "{published:?}");
 }

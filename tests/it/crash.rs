@@ -9,6 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::bytes::noise;
+use crate::harness::files;
 use crate::harness::process::{Place, Server};
 
 /// An upload that was acknowledged: its URL, and of which bytes it is.
@@ -77,13 +78,31 @@ async fn killed_again_and_again(kills: usize) -> usize {
         assert_eq!(answer.status(), 200, "an acknowledged asset is gone: {length} bytes of {seed}");
         assert_eq!(answer.bytes().await.expect("a body"), noise(*length, *seed));
     }
+    let assets = count_assets(&server).await;
     assert!(server.stop().await.success());
     place.must_run(&["sweep"]);
     let verified = place.must_run(&["verify"]);
     assert!(verified.stdout.contains(", 0 without a row"), "{}", verified.stdout);
     let staged = std::fs::read_dir(place.file("blobs/staging")).expect("a folder").count();
     assert_eq!(staged, 0, "staged files stay behind");
+    let tenants = std::fs::read_dir(place.file("blobs/t")).expect("a folder").map(|entry| entry.expect("an entry"));
+    let records = tenants.map(|tenant| files(&tenant.path().join("r/a"))).sum::<usize>();
+    assert_eq!(records, assets, "each asset has its recovery record, and nothing else has one");
     acknowledged.len()
+}
+
+async fn count_assets(server: &Server) -> usize {
+    let (mut count, mut cursor) = (0, String::new());
+    loop {
+        let path = format!("/v1/assets?limit=500{cursor}");
+        let page: Value =
+            server.request(Method::GET, &path).send().await.expect("an answer").json().await.expect("JSON");
+        count += page["assets"].as_array().expect("a list").len();
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return count,
+        }
+    }
 }
 
 /// Anywhere between the first byte and the middle of everything; two lives of three do not end before they have done something.

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use mediakeep_storage::audit::AuditKind;
+use mediakeep_storage::index::Deleted;
+use mediakeep_storage::{AssetId, AuditEvent, TenantId};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::bytes::{noise, png, wav};
 use crate::harness::told::Told;
-use crate::harness::{Asset, Caller, Host, asset};
+use crate::harness::{Asset, Caller, Host, asset, refusal};
 
 const POLICY: &str = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
 const EXPOSED: &str = "Accept-Ranges, Content-Range, Content-Length, Content-Disposition, ETag, Repr-Digest";
@@ -295,4 +298,38 @@ async fn minted(owner: &Caller<'_>, asset: &Asset, wish: &Value) -> String {
 fn digest_of(bytes: &[u8]) -> String {
     let hash = ring::digest::digest(&ring::digest::SHA256, bytes);
     format!("sha-256=:{}:", data_encoding::BASE64.encode(hash.as_ref()))
+}
+
+#[tokio::test]
+async fn an_asset_that_ends_while_it_is_asked_for_is_over() {
+    let host = Host::start().await;
+    let asset = host.owner("acme").upload_loose(noise(200_000, 7)).await;
+    assert_eq!(host.stranger().head(&asset.url).await.status(), 200, "its row is in the cache from now on");
+    // Between the reading of the row and the opening of the bytes somebody else deletes the asset.
+    let (app, tenant) = (host.app(), TenantId::parse("acme").expect("a tenant"));
+    let id = AssetId::parse(&asset.id).expect("an id");
+    let audit = AuditEvent::new(AuditKind::Expire, "test", host.now()).asset(id);
+    let deleted = app.index.delete(&tenant, id, &app.terms(&tenant), audit, host.now()).await.expect("an index");
+    let Deleted::Gone(record) = deleted else { panic!("{deleted:?}") };
+    app.blobs.remove(&tenant, record.blob).await.expect("a store");
+
+    let gone = host.stranger().get(&asset.url).await;
+
+    assert_eq!(gone.status(), 410);
+    assert_eq!(refusal(gone).await["details"]["reason"], "asset_expired");
+}
+
+#[tokio::test]
+async fn an_asset_that_has_lost_its_bytes_is_not_served_now() {
+    let host = Host::start().await;
+    let asset = host.owner("acme").upload(noise(200_000, 7)).await;
+    let (app, tenant) = (host.app(), TenantId::parse("acme").expect("a tenant"));
+    let id = AssetId::parse(&asset.id).expect("an id");
+    let record = app.index.find(&tenant, id).await.expect("an index").expect("a row");
+    app.blobs.remove(&tenant, record.blob).await.expect("a store");
+
+    let lost = host.stranger().get(&asset.url).await;
+
+    assert_eq!(lost.status(), 503);
+    assert_eq!(refusal(lost).await["error"], "service_unavailable");
 }

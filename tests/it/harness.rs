@@ -157,6 +157,13 @@ impl Host {
         blobs.len()
     }
 
+    /// Recovery records in the store, of every kind.
+    pub fn recovery_records(&self) -> usize {
+        let tenants = self.folder().join("blobs/t");
+        let tenants = std::fs::read_dir(tenants).expect("a folder").map(|entry| entry.expect("an entry").path());
+        tenants.map(|tenant| files(&tenant.join("r"))).sum()
+    }
+
     /// Waits until an upload has been announced.
     pub async fn upload_begins(&self) {
         while self.app().index.blobs(None, 1).await.expect("an index").is_empty() {
@@ -164,11 +171,12 @@ impl Host {
         }
     }
 
-    /// Whether no asset, blob, staged file or announced upload is there: what has to be true when an ingest was refused.
+    /// Whether no asset, blob, recovery record, staged file or announced upload is there: what has to be true when an ingest was refused.
     pub async fn is_bare(&self) -> bool {
         let rows = self.app().index.blobs(None, 10).await.expect("an index");
         let assets = self.app().index.assets(None, 10).await.expect("an index");
-        rows.is_empty() && assets.is_empty() && self.staged_files() == 0 && self.stored_blobs().await == 0
+        let files = self.staged_files() + self.recovery_records();
+        rows.is_empty() && assets.is_empty() && files == 0 && self.stored_blobs().await == 0
     }
 
     /// The same, once what a client that went away has left behind is cleaned up.
@@ -329,6 +337,15 @@ impl Caller<'_> {
         assert_eq!(answer.status(), 200);
         answer.json().await.expect("JSON")
     }
+}
+
+/// How many files there are in and below this folder.
+pub fn files(folder: &std::path::Path) -> usize {
+    let Ok(children) = std::fs::read_dir(folder) else {
+        return 0;
+    };
+    let children = children.map(|entry| entry.expect("an entry").path());
+    children.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
 }
 
 /// An ingest's answer, which has to be a 201.

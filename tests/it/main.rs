@@ -19,6 +19,7 @@ mod manifest;
 mod openapi;
 mod quickstart;
 mod ranges;
+mod recovery;
 mod references;
 mod retention;
 mod runs;

@@ -165,7 +165,7 @@ async fn crowd(host: &Host, run: &str, count: usize) {
     let model = page.into_iter().next().expect("one asset").record;
     let publish = async |_| {
         let blob = BlobKey::generate();
-        app.index.begin_upload(&tenant, UploadIntent { blob, alive_at: now }).await.expect("an upload");
+        app.index.begin_upload(&tenant, UploadIntent { blob, alive_at: now, asset: None }).await.expect("an upload");
         let record = mediakeep_storage::AssetRecord { id: AssetId::generate(now), blob, ..model.clone() };
         let audit = AuditEvent::new(AuditKind::Ingest, "test", now);
         let asset = NewAsset { record, settled: None, discard_at: now, audit };

@@ -18,6 +18,7 @@ use crate::assets::AssetError;
 use crate::assets::members::Members;
 use crate::config::settings::Policy;
 use crate::media::{self, Found};
+use crate::retention::runs::put_record_if_unregistered;
 
 /// The first generation of a durable URL.
 const FIRST_GENERATION: u32 = 1;
@@ -31,15 +32,14 @@ pub(super) struct Publication {
 
 impl Publication {
     pub(super) async fn run(self, begun: Begun) -> Result<Ingested, AssetError> {
-        let Begun { blob, staging, claim, heartbeat } = begun;
+        let Begun { blob, asset, staging, claim, heartbeat } = begun;
         let tenant = &self.start.principal.tenant;
-        let prepared = self.prepare(blob, staging).await;
+        let prepared = self.prepare(blob, asset, staging).await;
         let record = match prepared {
             Ok(record) => record,
             Err(error) => {
                 drop(heartbeat);
-                let removed = self.app.blobs.remove(tenant, blob).await;
-                discard(&self.app, tenant, blob, removed).await;
+                take_back(&self.app, tenant, blob, asset).await;
                 release(&self.app, tenant, claim.as_ref()).await;
                 return Err(error);
             }
@@ -50,7 +50,7 @@ impl Publication {
     }
 
     /// Everything before the transition: whatever fails here has made nothing, and its bytes may be removed.
-    async fn prepare(&self, blob: BlobKey, staging: Staging) -> Result<AssetRecord, AssetError> {
+    async fn prepare(&self, blob: BlobKey, asset: AssetId, staging: Staging) -> Result<AssetRecord, AssetError> {
         let sealed = staging.seal().await?;
         if self.members.sha256.is_some_and(|digest| digest != sealed.sha256) {
             return Err(AssetError::DigestMismatch { what: "sha256" });
@@ -58,7 +58,7 @@ impl Publication {
         let found = self.inspect(blob, sealed).await?;
         self.admit(&found)?;
         let tenant = &self.start.principal.tenant;
-        let mut record = self.record(blob, sealed, found, self.app.now())?;
+        let mut record = AssetRecord { id: asset, ..self.record(blob, sealed, found, self.app.now())? };
         // The record beside the bytes has to name the blob that will hold them, which an earlier upload of the same bytes may have made.
         if let Some(shared) = self.app.index.blob_of(tenant, &sealed.sha256).await? {
             record.blob = shared;
@@ -89,6 +89,9 @@ impl Publication {
         };
         if view.record.blob != record.blob {
             put_recovery_record(&self.app, &view.record).await?;
+        }
+        if let Some(run) = &view.record.run {
+            put_record_if_unregistered(&self.app, tenant, run).await?;
         }
         if copy {
             let removed = self.app.blobs.remove(tenant, blob).await;
@@ -174,7 +177,7 @@ impl Publication {
         }
     }
 
-    /// Nothing was published: takes everything back, the recovery record first, lest it make an asset of it one day.
+    /// Nothing was published: takes everything back.
     async fn withdraw(
         &self,
         blob: BlobKey,
@@ -183,11 +186,7 @@ impl Publication {
         why: AssetError,
     ) -> AssetError {
         let (app, tenant) = (&self.app, &record.tenant);
-        if let Err(error) = app.blobs.remove_records(tenant, RecordOf::Asset(record.id), None).await {
-            warn!(asset.id = %record.id, error = %error, "the recovery record of an asset that never was stays behind");
-        }
-        let removed = app.blobs.remove(tenant, blob).await;
-        discard(app, tenant, blob, removed).await;
+        take_back(app, tenant, blob, record.id).await;
         release(app, tenant, claim).await;
         why
     }
@@ -198,6 +197,16 @@ fn lost(blob: BlobKey) -> StorageError {
     StorageError::Unavailable { store: "store", reason: format!("upload {blob} showed no life for too long") }
 }
 
+/// Takes back what an asset that never was has left, its recovery record first, lest it make an asset of it one day. While any of it may
+/// be there, the announcement stays for the sweep.
+async fn take_back(app: &App, tenant: &TenantId, blob: BlobKey, asset: AssetId) {
+    let removed = match app.blobs.remove_records(tenant, RecordOf::Asset(asset), None).await {
+        Ok(()) => app.blobs.remove(tenant, blob).await,
+        Err(error) => Err(error),
+    };
+    discard(app, tenant, blob, removed).await;
+}
+
 /// Writes the asset's row beside the bytes, so that the store alone can make the index anew.
 pub async fn put_recovery_record(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
     let json = serde_json::to_vec(record).map_err(|error| AssetError::Internal(error.to_string()))?;
@@ -206,7 +215,7 @@ pub async fn put_recovery_record(app: &App, record: &AssetRecord) -> Result<(), 
 
 /// Forgets a copy once its bytes are gone; while they may be there, its row stays for the sweep.
 async fn discard_copy(app: &App, tenant: &TenantId, blob: BlobKey, removed: Result<(), StorageError>) {
-    let doomed = Doomed { tenant: tenant.clone(), blob };
+    let doomed = Doomed { tenant: tenant.clone(), blob, asset: None };
     let done = match removed {
         Ok(()) => app.index.forget(&doomed).await,
         Err(error) => Err(error),

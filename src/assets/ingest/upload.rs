@@ -8,7 +8,7 @@ use mediakeep_storage::blob::Staging;
 use mediakeep_storage::index::Claimed;
 use mediakeep_storage::record::{Claim, UploadIntent};
 use mediakeep_storage::retention::after;
-use mediakeep_storage::{BlobKey, RunId, StorageError, TenantId, Timestamp};
+use mediakeep_storage::{AssetId, BlobKey, RunId, StorageError, TenantId, Timestamp};
 use ring::digest;
 use tokio::task::JoinHandle;
 use tracing::warn;
@@ -66,6 +66,8 @@ pub(super) struct Upload {
 #[derive(Debug)]
 pub(super) struct Begun {
     pub(super) blob: BlobKey,
+    /// What the asset will be called.
+    pub(super) asset: AssetId,
     pub(super) staging: Staging,
     pub(super) claim: Option<Claim>,
     pub(super) heartbeat: Heartbeat,
@@ -74,14 +76,15 @@ pub(super) struct Begun {
 impl Upload {
     async fn begin(app: Arc<App>, tenant: TenantId, claim: Option<Claim>) -> Result<Self, AssetError> {
         let blob = BlobKey::generate();
-        let intent = UploadIntent { blob, alive_at: app.now() };
+        let asset = AssetId::generate(app.now());
+        let intent = UploadIntent { blob, alive_at: app.now(), asset: Some(asset) };
         if let Err(error) = app.index.begin_upload(&tenant, intent).await {
             release(&app, &tenant, claim.as_ref()).await;
             return Err(error.into());
         }
         let staging = app.blobs.stage(&tenant, blob);
         let heartbeat = heartbeat(app.clone(), tenant.clone(), blob, claim.clone());
-        Ok(Self { app, tenant, begun: Some(Begun { blob, staging, claim, heartbeat }) })
+        Ok(Self { app, tenant, begun: Some(Begun { blob, asset, staging, claim, heartbeat }) })
     }
 
     pub(super) fn begun(&mut self) -> &mut Begun {
@@ -90,7 +93,7 @@ impl Upload {
 
     /// Removes what was staged, withdraws the announcement, gives up the claim: in a task of its own, which nobody cuts in two.
     pub(super) fn take_back(&mut self) -> Option<JoinHandle<()>> {
-        let Begun { blob, staging, claim, heartbeat } = self.begun.take()?;
+        let Begun { blob, staging, claim, heartbeat, .. } = self.begun.take()?;
         drop(heartbeat);
         let (app, tenant) = (self.app.clone(), self.tenant.clone());
         let task = async move {
@@ -134,7 +137,7 @@ fn heartbeat(app: Arc<App>, tenant: TenantId, blob: BlobKey, claim: Option<Claim
         loop {
             tokio::time::sleep(HEARTBEAT).await;
             let now = app.now();
-            let _ = app.index.begin_upload(&tenant, UploadIntent { blob, alive_at: now }).await;
+            let _ = app.index.begin_upload(&tenant, UploadIntent { blob, alive_at: now, asset: None }).await;
             if let Some(claim) = &claim {
                 let lapses_at = after(now, SignedDuration::try_from(CLAIM).unwrap_or(SignedDuration::MAX));
                 let _ = app.index.renew_claim(&tenant, &Claim { lapses_at, ..claim.clone() }).await;

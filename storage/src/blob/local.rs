@@ -3,10 +3,12 @@
 //! A file in place is complete and never written again, only unlinked; whoever has it open reads on. A page that is in memory is
 //! read on the spot; one that is not is fetched on the blocking pool (see [`super::read`]).
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use ring::digest;
@@ -22,15 +24,18 @@ use crate::ids::{BlobKey, Digest, TenantId};
 #[derive(Debug, Clone)]
 pub(super) struct Files {
     root: PathBuf,
+    folders: Folders,
     buffers: Buffers,
     hot: Hot,
 }
 
 impl Files {
     pub(super) fn open(root: &Path) -> Result<Self, StorageError> {
-        let files = Self { root: root.to_owned(), buffers: Buffers::default(), hot: Hot::new() };
-        ensure_folder(&files.root.join("staging")).map_err(failed("making the store's folders"))?;
-        ensure_folder(&files.root.join("t")).map_err(failed("making the store's folders"))?;
+        let folders = Folders { root: root.into(), known: Arc::default() };
+        let files = Self { root: root.to_owned(), folders, buffers: Buffers::default(), hot: Hot::new() };
+        for folder in ["staging", "t"] {
+            files.folders.ensure(&files.root.join(folder)).map_err(failed("making the store's folders"))?;
+        }
         Ok(files)
     }
 
@@ -48,26 +53,41 @@ impl Files {
     }
 
     pub(super) async fn remove(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
-        let paths = [self.sealed_path(tenant, blob), self.staged_path(tenant, blob)];
+        let (sealed, staged) = (self.sealed_path(tenant, blob), self.staged_path(tenant, blob));
         let hot = self.hot.clone();
         blocking(move || {
-            for path in paths {
-                match fs::remove_file(&path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(failed("removing a blob")(error));
-                    }
-                    _ => {}
-                }
-            }
+            // What is not there may have gone a moment before a crash: its folder is synced all the same, for the row goes next.
+            let gone = remove_for_good(&sealed).and_then(|()| remove_for_good(&staged));
             hot.removed(blob);
-            Ok(())
+            gone.map_err(failed("removing a blob"))
         })
         .await
     }
 
-    /// Removes a folder that is empty; one that is not stays.
-    pub(super) fn remove_empty_folder(&self, relative: &str) {
-        let _ = fs::remove_dir(self.root.join(relative));
+    /// Makes a folder of which there are many, so that its entry is durable also if somebody else has just made it.
+    pub(super) async fn make_folder(&self, relative: &str) -> Result<(), StorageError> {
+        let (folder, folders) = (self.root.join(relative), self.folders.clone());
+        let make = move || {
+            let above = folder.parent().expect("a record's folder lies in the store");
+            folders.ensure(above)?;
+            match fs::create_dir(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+            sync_folder(above)
+        };
+        blocking(move || make().map_err(failed("making a folder"))).await
+    }
+
+    /// Removes a folder with everything in it, also what a write that was cut off has left. One that is not there is no error.
+    pub(super) async fn remove_folder(&self, relative: &str) -> Result<(), StorageError> {
+        let folder = self.root.join(relative);
+        blocking(move || match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed("removing a folder")(error)),
+            Ok(()) => folder.parent().map_or(Ok(()), sync_folder).map_err(failed("removing a folder")),
+        })
+        .await
     }
 
     pub(super) fn free_space(&self) -> Option<u64> {
@@ -94,6 +114,7 @@ impl Files {
 pub(super) struct Staging {
     staged: PathBuf,
     sealed: PathBuf,
+    folders: Folders,
     gathered: Vec<Bytes>,
     gathered_bytes: usize,
     writer: Writer,
@@ -126,6 +147,7 @@ impl Staging {
         Self {
             staged: files.staged_path(tenant, blob),
             sealed: files.sealed_path(tenant, blob),
+            folders: files.folders.clone(),
             gathered: Vec::new(),
             gathered_bytes: 0,
             writer: Writer::Idle(Box::new(half)),
@@ -149,10 +171,11 @@ impl Staging {
 
     pub(super) async fn seal(mut self) -> Result<Sealed, StorageError> {
         let mut half = self.idle().await?;
-        let (piece, staged, sealed) = (self.take_gathered(), self.staged.clone(), self.sealed.clone());
+        let piece = self.take_gathered();
+        let Self { staged, sealed, folders, .. } = self;
         blocking(move || {
             half.take(&piece, &staged).map_err(failed("writing a blob"))?;
-            half.finish(&staged, &sealed).map_err(failed("sealing a blob"))
+            half.finish(&staged, &sealed, &folders).map_err(failed("sealing a blob"))
         })
         .await
     }
@@ -161,11 +184,7 @@ impl Staging {
         // A write that is under way would make the file anew behind us.
         let _ = self.idle().await;
         let staged = self.staged.clone();
-        blocking(move || match fs::remove_file(&staged) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("removing a staged blob")(error)),
-            _ => Ok(()),
-        })
-        .await
+        blocking(move || remove_for_good(&staged).map_err(failed("removing a staged blob"))).await
     }
 
     /// Waits for the piece that is being written, if there is one.
@@ -200,11 +219,11 @@ impl Half {
         Ok(())
     }
 
-    fn finish(self, staged: &Path, sealed: &Path) -> io::Result<Sealed> {
+    fn finish(self, staged: &Path, sealed: &Path, folders: &Folders) -> io::Result<Sealed> {
         let file = self.file.expect("take has made the file");
         file.sync_all()?;
         let folder = sealed.parent().expect("a blob lies in a folder");
-        ensure_folder(folder)?;
+        folders.ensure(folder)?;
         fs::rename(staged, sealed)?;
         sync_folder(folder)?;
         let hash = self.hash.finish();
@@ -225,20 +244,51 @@ fn open_whole(path: &Path, bytes: u64) -> io::Result<File> {
     ))
 }
 
-/// Makes the folder and those above it, each durable before the one below it.
-fn ensure_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
+/// The folders that this process has found or made, and whose own entries it has seen to.
+///
+/// That a folder is there says nothing: another upload may have made it an instant ago, and not have synced its entry yet.
+#[derive(Debug, Clone)]
+struct Folders {
+    root: Arc<Path>,
+    known: Arc<Mutex<HashSet<PathBuf>>>,
+}
+
+impl Folders {
+    /// Makes the folder and those above it, up to one that was there before the store, each durable before the one below it.
+    fn ensure(&self, folder: &Path) -> io::Result<()> {
+        if self.known().contains(folder) {
+            return Ok(());
+        }
+        let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
+        let inside = above.is_some_and(|above| above.starts_with(&*self.root));
+        if let Some(above) = above.filter(|_| inside || !folder.is_dir()) {
+            self.ensure(above)?;
+            match fs::create_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+            sync_folder(above)?;
+        }
+        self.known().insert(folder.to_owned());
+        Ok(())
     }
-    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
-    if let Some(above) = above {
-        ensure_folder(above)?;
+
+    fn known(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+}
+
+/// Removes the file, so that not even a power cut brings it back. One that is not there is no error.
+fn remove_for_good(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    above.map_or(Ok(()), sync_folder)
+    match path.parent().map_or(Ok(()), sync_folder) {
+        // Nothing was ever put there.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        synced => synced,
+    }
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {

@@ -127,7 +127,7 @@ async fn a_reader_reads_and_seeks() {
 #[tokio::test]
 async fn of_recovery_records_the_newest_counts() {
     for (_folder, store) in stores() {
-        let run = crate::RunId::parse("Run:1").expect("a run");
+        let run = RunId::parse("Run:1").expect("a run");
         let of = RecordOf::Run(&run);
         for revision in [1, 10, 9] {
             let json = format!("{revision}").into_bytes();
@@ -143,7 +143,27 @@ async fn of_recovery_records_the_newest_counts() {
     }
 }
 
+#[tokio::test]
+async fn what_a_run_quotes_is_recorded_once() {
+    for (_folder, store) in stores() {
+        let run = RunId::parse("Run:1").expect("a run");
+        let at = Timestamp::from_second(1_800_000_000).expect("a time in range");
+        let [one, other] = [crate::AssetId::generate(at), crate::AssetId::generate(at)];
+        for assets in [vec![one], vec![one, other], vec![one]] {
+            let record = ReferenceRecord { run: run.clone(), assets, at };
+            store.put_references(&acme(), &record).await.expect("written");
+        }
+
+        let mut records = store.references(&acme(), &run).await.expect("the records");
+        records.sort_by_key(|record| record.assets.len());
+        let assets: Vec<_> = records.into_iter().map(|record| record.assets).collect();
+        assert_eq!(assets, [vec![one], vec![one, other]]);
+        let nothing = store.references(&acme(), &RunId::parse("run:1").expect("a run")).await;
+        assert_eq!(nothing.expect("an answer"), []);
+    }
+}
+
 fn digest_of(bytes: &[u8]) -> Digest {
-    let hash = ring::digest::digest(&ring::digest::SHA256, bytes);
+    let hash = digest::digest(&digest::SHA256, bytes);
     Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes"))
 }

@@ -118,6 +118,8 @@ where
             deleted_bytes_go_at_once,
             a_copy_goes_at_its_time_or_when_it_is_forgotten,
             a_silent_upload_is_doomed_and_a_living_one_is_not,
+            an_upload_that_comes_to_nothing_says_what_it_was_to_become,
+            one_blob_is_doomed_if_its_time_has_come,
             a_doomed_blob_is_named_until_it_is_forgotten,
             nothing_that_is_held_is_forgotten,
             every_blob_is_listed_once_and_in_order;

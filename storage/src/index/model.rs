@@ -17,7 +17,7 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunView, UploadIntent};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
 mod ending;
@@ -150,6 +150,10 @@ impl AssetIndex for ModelIndex {
         Ok(state.run(tenant, id).map(|record| state.run_view(tenant, record)))
     }
 
+    async fn find_run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunRecord>, StorageError> {
+        Ok(self.state().run(tenant, id).cloned())
+    }
+
     async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError> {
         Ok(self.state().runs(tenant, query))
     }
@@ -205,6 +209,10 @@ impl AssetIndex for ModelIndex {
 
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {
         Ok(self.state().doom(uploads_before, limit, now))
+    }
+
+    async fn doom_one(&self, tenant: &TenantId, blob: BlobKey, now: Timestamp) -> Result<bool, StorageError> {
+        Ok(self.state().doom_one(tenant, blob, now))
     }
 
     async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError> {

@@ -37,7 +37,7 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunView, UploadIntent};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
 mod assets;
@@ -244,6 +244,10 @@ impl AssetIndex for SledIndex {
         self.walk(move |core| runs::view(core, &tenant, &id)).await
     }
 
+    async fn find_run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunRecord>, StorageError> {
+        Ok(self.core.rows().run(tenant, id)?.map(|row| row.record))
+    }
+
     async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError> {
         let (tenant, query) = (tenant.clone(), query.clone());
         self.walk(move |core| runs::list(core, &tenant, &query)).await
@@ -314,6 +318,11 @@ impl AssetIndex for SledIndex {
 
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {
         self.writer.apply(Room::Makes, move |draft| blobs::doom(draft, uploads_before, limit, now)).await
+    }
+
+    async fn doom_one(&self, tenant: &TenantId, blob: BlobKey, now: Timestamp) -> Result<bool, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| blobs::doom_one(draft, &tenant, blob, now)).await
     }
 
     async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError> {

@@ -4,8 +4,9 @@ use jiff::Timestamp;
 
 use super::Subject;
 use super::stage::{MANY, Owner, day, just_before, stored};
+use crate::ids::{AssetId, BlobKey};
 use crate::index::Published;
-use crate::record::Doomed;
+use crate::record::{Doomed, UploadIntent};
 
 pub(super) async fn the_last_holder_condemns_the_blob(index: Subject) {
     let owner = Owner::of(&index, "acme");
@@ -46,7 +47,7 @@ pub(super) async fn a_doomed_blob_is_out_of_reach(index: Subject) {
     let first = owner.upload(None, "bytes", day(0)).await.record;
     owner.sweep(day(1)).await;
     let doomed = owner.doom(day(3)).await;
-    assert_eq!(doomed, vec![Doomed { tenant: owner.tenant.clone(), blob: first.blob }]);
+    assert_eq!(doomed, vec![Doomed { tenant: owner.tenant.clone(), blob: first.blob, asset: None }]);
 
     assert_eq!(owner.shareable("bytes").await, None);
     let second = owner.staged(None, "bytes", day(3)).await;
@@ -74,7 +75,7 @@ pub(super) async fn a_copy_goes_at_its_time_or_when_it_is_forgotten(index: Subje
         stored(owner.publish(copy.clone(), day(0)).await);
     }
 
-    let forgotten = Doomed { tenant: owner.tenant.clone(), blob: removed.record.blob };
+    let forgotten = Doomed { tenant: owner.tenant.clone(), blob: removed.record.blob, asset: None };
     index.forget(&forgotten).await.expect("a copy is forgotten");
 
     assert_eq!(owner.doom(just_before(day(1))).await, vec![]);
@@ -99,6 +100,54 @@ pub(super) async fn a_silent_upload_is_doomed_and_a_living_one_is_not(index: Sub
     index.end_upload(&owner.tenant, silent).await.expect("an answer");
     assert!(owner.blob(silent).await.expect("it is named until it is forgotten").doomed);
     assert_eq!(owner.blob(living).await.map(|row| (row.bytes, row.doomed)), Some((None, false)));
+}
+
+pub(super) async fn an_upload_that_comes_to_nothing_says_what_it_was_to_become(index: Subject) {
+    let owner = Owner::of(&index, "acme");
+    let begin = async |blob, asset, at| {
+        let intent = UploadIntent { blob, alive_at: at, asset };
+        index.begin_upload(&owner.tenant, intent).await.expect("an announcement");
+    };
+    let (silent, becomes) = (BlobKey::generate(), BlobKey::generate());
+    let names = [AssetId::generate(day(0)), AssetId::generate(day(0))];
+    begin(silent, Some(names[0]), day(0)).await;
+    begin(silent, None, day(1)).await;
+    begin(becomes, Some(names[1]), day(0)).await;
+    let asset = super::stage::new_asset(&owner.tenant, None, "bytes", becomes, day(1));
+    let made = stored(owner.publish(asset, day(1)).await).record;
+    owner.delete(made.id, day(1)).await;
+
+    let mut doomed = index.doom(day(2), MANY, day(2)).await.expect("the doomed");
+    doomed.sort_by_key(|one| one.blob == becomes);
+    let told = |doomed: &[Doomed]| doomed.iter().map(|one| (one.blob, one.asset)).collect::<Vec<_>>();
+    assert_eq!(told(&doomed), [(silent, Some(names[0])), (becomes, None)]);
+
+    index.forget(&doomed[1]).await.expect("a doomed blob is forgotten");
+    let again = index.doom(day(2), MANY, day(2)).await.expect("the doomed");
+    assert_eq!(told(&again), [(silent, Some(names[0]))], "and says so until it is forgotten");
+}
+
+pub(super) async fn one_blob_is_doomed_if_its_time_has_come(index: Subject) {
+    let owner = Owner::of(&index, "acme");
+    let doom_one = async |blob, now| index.doom_one(&owner.tenant, blob, now).await.expect("an answer");
+    let [held, condemned, deleted] = ["held", "condemned", "deleted"].map(|bytes| owner.upload(None, bytes, day(0)));
+    let (held, condemned, deleted) = (held.await.record, condemned.await.record, deleted.await.record);
+    let uploading = owner.announce(day(0)).await;
+    index.expire_if_due(&owner.tenant, condemned.id, &owner.terms, "host", day(1)).await.expect("an end");
+    owner.delete(deleted.id, day(1)).await;
+
+    for blob in [held.blob, condemned.blob, uploading, BlobKey::generate()] {
+        assert!(!doom_one(blob, day(1)).await);
+    }
+    let stranger = Owner::of(&index, "globex").tenant;
+    assert!(!index.doom_one(&stranger, deleted.blob, day(1)).await.expect("an answer"));
+    assert_eq!(owner.shareable("deleted").await, Some(deleted.blob));
+
+    assert!(doom_one(deleted.blob, day(1)).await);
+    assert!(doom_one(deleted.blob, day(1)).await, "and so it stays");
+    assert_eq!(owner.shareable("deleted").await, None);
+    assert_eq!(owner.remove_doomed(day(1)).await, vec![deleted.blob]);
+    assert!(!doom_one(deleted.blob, day(1)).await, "there is no such blob any more");
 }
 
 pub(super) async fn a_doomed_blob_is_named_until_it_is_forgotten(index: Subject) {
@@ -131,7 +180,7 @@ pub(super) async fn nothing_that_is_held_is_forgotten(index: Subject) {
     owner.sweep(day(-4)).await;
 
     for blob in [held, uploading, condemned] {
-        let doomed = Doomed { tenant: owner.tenant.clone(), blob };
+        let doomed = Doomed { tenant: owner.tenant.clone(), blob, asset: None };
         index.forget(&doomed).await.expect("an answer");
         assert!(owner.blob(blob).await.is_some());
     }

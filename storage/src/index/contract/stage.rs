@@ -142,7 +142,7 @@ impl Owner {
     }
 
     pub(super) async fn alive(&self, blob: BlobKey, at: Timestamp) {
-        let intent = UploadIntent { blob, alive_at: at };
+        let intent = UploadIntent { blob, alive_at: at, asset: None };
         self.index.begin_upload(&self.tenant, intent).await.expect("an announcement");
     }
 

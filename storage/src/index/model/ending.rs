@@ -136,7 +136,7 @@ impl State {
     }
 
     pub(super) fn doom(&mut self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Vec<Doomed> {
-        let name = |blob: &Blob| Doomed { tenant: blob.tenant.clone(), blob: blob.key };
+        let name = |blob: &Blob| Doomed { tenant: blob.tenant.clone(), blob: blob.key, asset: blob.asset };
         let earlier: Vec<Doomed> = self.blobs.iter().filter(|blob| blob.life == Life::Doomed).map(name).collect();
         let mut doomed = Vec::new();
         for blob in &mut self.blobs {
@@ -153,6 +153,16 @@ impl State {
         doomed.extend(earlier);
         doomed.truncate(limit);
         doomed
+    }
+
+    pub(super) fn doom_one(&mut self, tenant: &TenantId, key: BlobKey, now: Timestamp) -> bool {
+        let Some(blob) = self.blob_mut(tenant, key) else {
+            return false;
+        };
+        if matches!(blob.life, Life::Shareable(_, Some(remove_at)) if remove_at <= now) {
+            blob.life = Life::Doomed;
+        }
+        blob.life == Life::Doomed
     }
 
     pub(super) fn forget(&mut self, doomed: &Doomed) {

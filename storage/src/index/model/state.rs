@@ -38,6 +38,8 @@ pub(super) struct Blob {
     pub(super) key: BlobKey,
     pub(super) bytes: Option<u64>,
     pub(super) life: Life,
+    /// What the upload was to become, as long as it has not.
+    pub(super) asset: Option<AssetId>,
 }
 
 /// Where a blob is in its life.
@@ -111,11 +113,20 @@ impl State {
 
     pub(super) fn begin_upload(&mut self, tenant: &TenantId, intent: &UploadIntent) {
         match self.blob_mut(tenant, intent.blob) {
-            Some(Blob { life: Life::Uploading(alive_at), .. }) => *alive_at = intent.alive_at.max(*alive_at),
+            Some(Blob { life: Life::Uploading(alive_at), asset, .. }) => {
+                *alive_at = intent.alive_at.max(*alive_at);
+                *asset = asset.or(intent.asset);
+            }
             Some(_) => {}
             None => {
                 let life = Life::Uploading(intent.alive_at);
-                self.blobs.push(Blob { tenant: tenant.clone(), key: intent.blob, bytes: None, life });
+                self.blobs.push(Blob {
+                    tenant: tenant.clone(),
+                    key: intent.blob,
+                    bytes: None,
+                    life,
+                    asset: intent.asset,
+                });
             }
         }
     }
@@ -142,6 +153,7 @@ impl State {
         match self.blob_mut(tenant, record.blob) {
             Some(blob) if matches!(blob.life, Life::Uploading(_)) => {
                 blob.bytes = Some(bytes);
+                blob.asset = None;
                 blob.life = match shared {
                     Some(_) => Life::Copy(new.discard_at),
                     None => Life::Shareable(sha256, None),

@@ -17,13 +17,15 @@ use crate::record::{AssetRecord, Doomed, UploadIntent};
 /// Announces the upload, or moves the time at which it last showed life.
 pub(super) fn begin(draft: &mut Draft, tenant: &TenantId, intent: &UploadIntent) -> Result<(), StorageError> {
     let before = draft.rows().blob(tenant, intent.blob)?;
-    let alive_at = match &before {
-        None => intent.alive_at,
-        Some(BlobEntry { state: BlobState::Announced { alive_at }, .. }) => intent.alive_at.max(*alive_at),
+    let (alive_at, asset) = match &before {
+        None => (intent.alive_at, intent.asset),
+        Some(BlobEntry { state: BlobState::Announced { alive_at }, asset, .. }) => {
+            (intent.alive_at.max(*alive_at), asset.or(intent.asset))
+        }
         // Published, or timed out and doomed: the announcement is over, and `publish` says so.
         Some(_) => return Ok(()),
     };
-    let entry = BlobEntry { state: BlobState::Announced { alive_at }, bytes: None, sha256: None };
+    let entry = BlobEntry { state: BlobState::Announced { alive_at }, bytes: None, sha256: None, asset };
     if before.as_ref() != Some(&entry) {
         draft.put_blob(tenant, intent.blob, before.as_ref(), &entry);
     }
@@ -63,7 +65,7 @@ pub(super) fn hold(draft: &mut Draft, record: &AssetRecord, discard_at: Timestam
     }
     let bytes = Some(record.bytes);
     let Some(shared) = draft.rows().shareable(tenant, &record.sha256)? else {
-        let held = BlobEntry { state: BlobState::Held { holders: 1 }, bytes, sha256: Some(record.sha256) };
+        let held = BlobEntry { state: BlobState::Held { holders: 1 }, bytes, sha256: Some(record.sha256), asset: None };
         draft.put_blob(tenant, own, Some(&announced), &held);
         draft.put_raw(Key::digest(tenant, &record.sha256), &own.to_bytes());
         return Ok(Holding::Own);
@@ -75,7 +77,8 @@ pub(super) fn hold(draft: &mut Draft, record: &AssetRecord, discard_at: Timestam
         other => return Err(corrupt(format!("blob: {shared} is to be shared and is {other:?}"))),
     };
     draft.put_blob(tenant, shared, Some(&before), &BlobEntry { state: BlobState::Held { holders }, ..before.clone() });
-    let discarded = BlobEntry { state: BlobState::Discarded { remove_at: discard_at }, bytes, sha256: None };
+    let discarded =
+        BlobEntry { state: BlobState::Discarded { remove_at: discard_at }, bytes, sha256: None, asset: None };
     draft.put_blob(tenant, own, Some(&announced), &discarded);
     Ok(Holding::Shared(shared))
 }
@@ -138,14 +141,8 @@ pub(super) fn doom(
     let mut doomed = Vec::with_capacity(found.len());
     for (tenant, blob) in found {
         let before = existing(draft.rows(), &tenant, blob)?;
-        // From here on no publish can find the blob, so nothing can rescue it once its bytes are touched.
-        if let Some(sha256) = &before.sha256
-            && draft.rows().shareable(&tenant, sha256)? == Some(blob)
-        {
-            draft.delete(Key::digest(&tenant, sha256));
-        }
-        draft.put_blob(&tenant, blob, Some(&before), &BlobEntry { state: BlobState::Doomed, ..before.clone() });
-        doomed.push(Doomed { tenant, blob });
+        put_out_of_reach(draft, &tenant, blob, &before)?;
+        doomed.push(Doomed { tenant, blob, asset: before.asset });
     }
     let seen: HashSet<_> = doomed.iter().map(|one| (one.tenant.clone(), one.blob)).collect();
     for row in draft.rows().scan(&Key::space(Space::Doomed)) {
@@ -156,10 +153,47 @@ pub(super) fn doom(
         let mut parts = Parts::of(&key);
         let (tenant, blob) = (parts.name()?, parts.blob()?);
         if !seen.contains(&(TenantId::clone(&tenant), blob)) {
-            doomed.push(Doomed { tenant, blob });
+            let asset = existing(draft.rows(), &tenant, blob)?.asset;
+            doomed.push(Doomed { tenant, blob, asset });
         }
     }
     Ok(doomed)
+}
+
+/// Takes this one out of reach if it is condemned and its time has come; says whether it is out of reach now.
+pub(super) fn doom_one(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    blob: BlobKey,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let Some(before) = draft.rows().blob(tenant, blob)? else {
+        return Ok(false);
+    };
+    match before.state {
+        BlobState::Condemned { remove_at } if remove_at <= now => {
+            put_out_of_reach(draft, tenant, blob, &before)?;
+            Ok(true)
+        }
+        BlobState::Doomed => Ok(true),
+        _ => Ok(false),
+    }
+}
+
+/// From here on no publish can find the blob, so nothing can rescue it once its bytes are touched.
+fn put_out_of_reach(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    blob: BlobKey,
+    before: &BlobEntry,
+) -> Result<(), StorageError> {
+    if let Some(sha256) = &before.sha256
+        && draft.rows().shareable(tenant, sha256)? == Some(blob)
+    {
+        draft.delete(Key::digest(tenant, sha256));
+    }
+    draft.put_blob(tenant, blob, Some(before), &BlobEntry { state: BlobState::Doomed, ..before.clone() });
+    Ok(())
 }
 
 /// Drops the row of a blob that nothing can hold any more.

@@ -46,6 +46,9 @@ pub(super) struct BlobEntry {
     pub(super) bytes: Option<u64>,
     /// What they are, if an asset holds them or did.
     pub(super) sha256: Option<Digest>,
+    /// The asset that the upload was to become, as long as it has not.
+    #[serde(default)]
+    pub(super) asset: Option<AssetId>,
 }
 
 /// Where a blob is in its life.

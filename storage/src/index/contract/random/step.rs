@@ -104,6 +104,9 @@ pub(super) enum Act {
     Doom {
         silent_hours: i64,
     },
+    DoomOne {
+        asset: usize,
+    },
     Forget {
         blob: usize,
     },
@@ -181,6 +184,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => ANY.prop_map(|asset| Act::ExpireIfDue { asset }),
         3 => ANY.prop_map(|asset| Act::Delete { asset }),
         3 => (-1..80i64).prop_map(|silent_hours| Act::Doom { silent_hours }),
+        1 => ANY.prop_map(|asset| Act::DoomOne { asset }),
         2 => ANY.prop_map(|blob| Act::Forget { blob }),
         1 => (0..3usize).prop_map(|limit| Act::Tidy { limit }),
         1 => (0..9usize).prop_map(|limit| Act::Seal { limit }),

@@ -92,7 +92,7 @@ impl World {
             Act::Announce { tenant } => drop(self.announce(tenant).await),
             Act::Alive { upload } => {
                 if let Some((tenant, blob)) = pick(&self.uploads, upload) {
-                    let intent = UploadIntent { blob, alive_at: now };
+                    let intent = UploadIntent { blob, alive_at: now, asset: None };
                     both!(self, index => index.begin_upload(&tenant, intent.clone()));
                 }
             }
@@ -131,12 +131,12 @@ impl World {
             Act::Refer { tenant, run, assets, unknown } => self.refer(tenant, run, &assets, unknown).await,
             Act::Settle { limit } => drop(self.settle_one(limit).await),
             Act::Sweep { limit } => self.sweep(limit).await,
-            Act::ExpireIfDue { .. } | Act::Delete { .. } => self.end(act).await,
+            Act::ExpireIfDue { .. } | Act::Delete { .. } | Act::DoomOne { .. } => self.end(act).await,
             Act::Doom { silent_hours } => self.doom(after(now, SignedDuration::from_hours(-silent_hours)), now).await,
             Act::Forget { blob } => {
                 let named: Vec<_> = self.uploads.iter().chain(&self.doomed).cloned().collect();
                 if let Some((tenant, blob)) = pick(&named, blob) {
-                    both!(self, index => index.forget(&Doomed { tenant: tenant.clone(), blob }));
+                    both!(self, index => index.forget(&Doomed { tenant: tenant.clone(), blob, asset: None }));
                 }
             }
             // Which ones go first is not said, so either all may go or none is asked for.
@@ -157,7 +157,8 @@ impl World {
 
     async fn announce(&mut self, tenant: usize) -> (TenantId, BlobKey) {
         let (tenant, blob) = (self.tenants[tenant].clone(), BlobKey::from_bytes(self.name()));
-        let intent = UploadIntent { blob, alive_at: self.now };
+        let asset = Some(AssetId::from_bytes(self.name()));
+        let intent = UploadIntent { blob, alive_at: self.now, asset };
         both!(self, index => index.begin_upload(&tenant, intent.clone()));
         self.uploads.push((tenant.clone(), blob));
         (tenant, blob)
@@ -267,6 +268,12 @@ impl World {
                 let audit = event(AuditKind::Erase, now);
                 both!(self, index => index.delete(&tenant, id, &terms, audit.clone(), now));
             }
+            Act::DoomOne { asset } => {
+                let Some((tenant, id)) = pick(&self.assets, asset) else { return };
+                if let Some(record) = told(self.index().find(&tenant, id).await) {
+                    both!(self, index => index.doom_one(&tenant, record.blob, now));
+                }
+            }
             _ => {}
         }
     }
@@ -274,13 +281,13 @@ impl World {
     async fn doom(&mut self, uploads_before: Timestamp, now: Timestamp) {
         let by_name = |doomed: Vec<Doomed>| -> BTreeSet<_> {
             let named = doomed.len();
-            let doomed: BTreeSet<_> = doomed.into_iter().map(|one| (one.tenant, one.blob)).collect();
+            let doomed: BTreeSet<_> = doomed.into_iter().map(|one| (one.tenant, one.blob, one.asset)).collect();
             assert_eq!(doomed.len(), named, "each is named once");
             doomed
         };
         let doomed = by_name(told(self.index().doom(uploads_before, MANY, now).await));
         assert_eq!(doomed, by_name(told(self.model.doom(uploads_before, MANY, now).await)));
-        self.doomed = doomed;
+        self.doomed = doomed.into_iter().map(|(tenant, blob, _)| (tenant, blob)).collect();
     }
 
     /// Finds that both say the same of everything that can be read.
@@ -292,6 +299,7 @@ impl World {
             both!(self, index => index.runs(tenant, &RunQuery { limit: MANY, ..RunQuery::default() }));
             both!(self, index => index.page(tenant, &AssetQuery { limit: MANY, ..AssetQuery::default() }, &terms));
             for run in RUNS {
+                both!(self, index => index.find_run(tenant, &run_id(run)));
                 let query = AssetQuery { run: Some(run_id(run)), limit: MANY, ..AssetQuery::default() };
                 both!(self, index => index.page(tenant, &query, &terms));
             }

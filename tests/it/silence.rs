@@ -14,11 +14,19 @@ async fn no_line_of_the_log_holds_what_opens_anything() {
     let host = Host::start().await;
     let owner = host.owner("acme");
     let asset = owner.upload(png(11, 13)).await;
+    // Nobody has asked for it, so its bytes come from the disk.
+    let lost = owner.upload(png(13, 11)).await;
     let delivery = owner.share(&asset, 60).await;
     let token = |url: &str| url.rsplit_once("/a/").expect("a capability URL").1.to_owned();
     let forged = format!("{}x", token(&delivery));
-    let secrets =
-        [token(&asset.url), token(&delivery), credential("acme", "all"), "secret-of-acme-all".into(), "payroll".into()];
+    let secrets = [
+        token(&asset.url),
+        token(&lost.url),
+        token(&delivery),
+        credential("acme", "all"),
+        "secret-of-acme-all".into(),
+        "payroll".into(),
+    ];
 
     for url in
         [&asset.url, &delivery, &format!("/a/{forged}/payroll.png"), &format!("{}/payroll.png?x=payroll", asset.url)]
@@ -33,7 +41,7 @@ async fn no_line_of_the_log_holds_what_opens_anything() {
     host.bearer(&format!("{}x", credential("acme", "all"))).get("/v1/assets").await;
     host.app().index.seal_audit(1_000).await.expect("an index");
     remove_files(&host.folder().join("blobs/t"));
-    let told = Told::of(host.stranger().get(&asset.url).await).await;
+    let told = Told::of(host.stranger().get(&lost.url).await).await;
     assert_eq!(told.status, 503);
     drop(host.restart().await);
 

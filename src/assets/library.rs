@@ -4,7 +4,8 @@ use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{Amended, Amendment, AssetQuery, Deleted};
 use mediakeep_storage::record::Doomed;
-use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, RunId, TenantId};
+use mediakeep_storage::retention::{ProtectedBy, Protector, Until};
+use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, TenantId};
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -18,6 +19,9 @@ pub const MAX_PAGE: usize = 500;
 
 /// The entries of a page of which nobody says how many.
 pub const DEFAULT_PAGE: usize = 100;
+
+/// A refusal to delete names so many of the things that protect an asset.
+const MAX_BECAUSE: usize = 1_000;
 
 /// The asset, whatever its state.
 pub async fn show(app: &App, tenant: &TenantId, asset: AssetId) -> Result<AssetView, AssetError> {
@@ -72,18 +76,26 @@ pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(),
         // Also what an earlier request has ended and could not do all of.
         Deleted::WasGone(record) => after_its_end(app, &record).await,
         Deleted::Unknown => Err(AssetError::NotFound),
-        Deleted::Protected(view) => Err(AssetError::Protected {
-            retain_until: view.floor.protected.and_then(mediakeep_storage::retention::Until::instant),
-            because: because(&view),
-        }),
+        Deleted::Protected(view) => {
+            let protectors = app.index.protectors(tenant, asset, MAX_BECAUSE, &app.terms(tenant), now).await?;
+            Err(AssetError::Protected {
+                retain_until: view.floor.protected.and_then(Until::instant),
+                because: because(protectors),
+            })
+        }
     }
 }
 
-/// What keeps the asset, in short: the newest runs that reference it and its sender's wish.
-fn because(view: &AssetView) -> Value {
-    let runs = view.references.iter().map(|run: &RunId| json!({"run": run}));
-    let ask = view.record.asked_until.map(|until| json!({"ask": until, "until": until}));
-    runs.chain(ask).collect()
+/// What protects the asset, as a refusal says it.
+fn because(protectors: Vec<Protector>) -> Value {
+    let told = |protector: Protector| {
+        let until = protector.until.instant();
+        match protector.by {
+            ProtectedBy::Run(run) => json!({"run": run, "until": until}),
+            ProtectedBy::Ask(ask) => json!({"ask": ask, "until": until}),
+        }
+    };
+    protectors.into_iter().map(told).collect()
 }
 
 /// What follows the end of an asset that its owner has asked for: its bytes go, and its recovery record says so.

@@ -141,10 +141,11 @@ fn references(run: &RunId, assets: &[AssetId], at: Timestamp) -> ReferenceRecord
     ReferenceRecord { run: run.clone(), assets: assets.into_iter().collect(), at }
 }
 
-/// Writes the run's row beside the bytes if nobody has registered the run: then whatever is published into it has just changed its row.
-pub async fn put_record_if_unregistered(app: &App, tenant: &TenantId, run: &RunId) -> Result<(), AssetError> {
+/// Writes the run's row beside the bytes if a publication has just made it. Later ones keep it for longer, and the assets' own records
+/// say when they came: a record for each would cost every upload two more syncs and say nothing new.
+pub async fn put_record_if_new(app: &App, tenant: &TenantId, run: &RunId) -> Result<(), AssetError> {
     match app.index.find_run(tenant, run).await? {
-        Some(record) if !record.registered => put_recovery_record(app, tenant, &record).await,
+        Some(record) if !record.registered && record.revision == 1 => put_recovery_record(app, tenant, &record).await,
         _ => Ok(()),
     }
 }

@@ -23,7 +23,7 @@ use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::record::{
     AssetRecord, AssetView, Claim, Doomed, Labels, RunRecord, RunStatus, RunView, Settled, UploadIntent,
 };
-use crate::retention::{RunConflict, RunUpdate, Terms};
+use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 mod codec;
 #[cfg(any(test, feature = "testing"))]
@@ -77,6 +77,16 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
 
     /// The asset with its floor and references, as of one moment.
     async fn view(&self, tenant: &TenantId, id: AssetId, terms: &Terms) -> Result<Option<AssetView>, StorageError>;
+
+    /// What still protects the asset, of one moment: the newest runs first, the sender's wish last; at most `limit`.
+    async fn protectors(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        limit: usize,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Vec<Protector>, StorageError>;
 
     /// Assets in the order of their names, which is that of their making. What was there when paging began comes exactly once.
     async fn page(&self, tenant: &TenantId, query: &AssetQuery, terms: &Terms) -> Result<Vec<AssetView>, StorageError>;

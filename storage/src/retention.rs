@@ -147,6 +147,42 @@ pub fn floor(
     Floor { until, source, protected: protected.map(|(until, _)| until) }
 }
 
+/// Something that protects an asset, and how long; grace included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protector {
+    /// What it is.
+    pub by: ProtectedBy,
+    /// Until when it does.
+    pub until: Until,
+}
+
+/// What protects an asset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProtectedBy {
+    /// A run that references it.
+    Run(RunId),
+    /// Its sender's wish to keep it until then.
+    Ask(Timestamp),
+}
+
+/// What still protects an asset at `now`: the first of these runs, and the sender's wish last; at most `limit`.
+pub fn protectors(
+    asked_until: Option<Timestamp>,
+    runs: impl IntoIterator<Item = (RunId, RunEnd)>,
+    limit: usize,
+    terms: &Terms,
+    now: Timestamp,
+) -> Vec<Protector> {
+    let still = |by, end: Until| {
+        let until = end.plus(terms.grace);
+        (!until.is_past(now)).then_some(Protector { by, until })
+    };
+    let ask = asked_until.and_then(|at| still(ProtectedBy::Ask(at), Until::At(at)));
+    let room = limit.saturating_sub(usize::from(ask.is_some()));
+    let runs = runs.into_iter().filter_map(|(run, end)| still(ProtectedBy::Run(run), end.until()));
+    runs.take(room).chain(ask).collect()
+}
+
 /// What a host says of a run; it changes only what it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunUpdate {

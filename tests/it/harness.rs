@@ -166,9 +166,13 @@ impl Host {
 
     /// Waits until an upload has been announced.
     pub async fn upload_begins(&self) {
-        while self.app().index.blobs(None, 1).await.expect("an index").is_empty() {
+        for _ in 0..5_000 {
+            if !self.app().index.blobs(None, 1).await.expect("an index").is_empty() {
+                return;
+            }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+        unreachable!("an upload that was sent is announced within ten seconds");
     }
 
     /// Whether no asset, blob, recovery record, staged file or announced upload is there: what has to be true when an ingest was refused.

@@ -82,7 +82,7 @@ async fn a_row_without_its_bytes_is_our_fault_and_says_nothing_of_where_they_wer
         fs::remove_file(only_blob(&host)).expect("it is ours");
 
         let told = Told::of(host.stranger().get(&asset.url).await).await;
-        assert_eq!((told.status, told.refusal()), (500, "internal_error".into()));
+        assert_eq!((told.status, told.refusal()), (503, "service_unavailable".into()));
         assert!(!String::from_utf8_lossy(&told.body).contains("blobs"));
         assert_eq!(told.header("content-disposition"), "");
     }

@@ -18,7 +18,7 @@ use crate::assets::AssetError;
 use crate::assets::members::Members;
 use crate::config::settings::Policy;
 use crate::media::{self, Found};
-use crate::retention::runs::put_record_if_unregistered;
+use crate::retention::runs::put_record_if_new;
 
 /// The first generation of a durable URL.
 const FIRST_GENERATION: u32 = 1;
@@ -91,7 +91,7 @@ impl Publication {
             put_recovery_record(&self.app, &view.record).await?;
         }
         if let Some(run) = &view.record.run {
-            put_record_if_unregistered(&self.app, tenant, run).await?;
+            put_record_if_new(&self.app, tenant, run).await?;
         }
         if copy {
             let removed = self.app.blobs.remove(tenant, blob).await;

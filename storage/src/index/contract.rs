@@ -101,6 +101,7 @@ where
             a_large_run_is_settled_in_pages,
             a_request_may_expire_what_is_past,
             an_owner_deletes_what_nothing_protects,
+            what_still_protects_an_asset_is_named_with_its_end,
             deleting_what_has_ended_brings_the_end_of_its_bytes_forward,
             what_is_due_is_counted_once;
         tombstones:

@@ -18,7 +18,7 @@ use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
-use crate::retention::{RunConflict, RunUpdate, Terms};
+use crate::retention::{Protector, RunConflict, RunUpdate, Terms, protectors};
 
 mod ending;
 mod lists;
@@ -83,6 +83,22 @@ impl AssetIndex for ModelIndex {
     async fn view(&self, tenant: &TenantId, id: AssetId, terms: &Terms) -> Result<Option<AssetView>, StorageError> {
         let state = self.state();
         Ok(state.asset(tenant, id).map(|record| state.view(record, terms)))
+    }
+
+    async fn protectors(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        limit: usize,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Vec<Protector>, StorageError> {
+        let state = self.state();
+        let Some(record) = state.asset(tenant, id) else {
+            return Ok(Vec::new());
+        };
+        let runs = state.runs_of(record).into_iter().map(|run| (run.id.clone(), run.end));
+        Ok(protectors(record.asked_until, runs, limit, terms, now))
     }
 
     async fn page(&self, tenant: &TenantId, query: &AssetQuery, terms: &Terms) -> Result<Vec<AssetView>, StorageError> {

@@ -38,7 +38,7 @@ use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
-use crate::retention::{RunConflict, RunUpdate, Terms};
+use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 mod assets;
 mod blobs;
@@ -160,6 +160,18 @@ impl AssetIndex for SledIndex {
         }
         let (tenant, terms) = (tenant.clone(), *terms);
         self.walk(move |core| assets::view(core, &tenant, id, &terms)).await
+    }
+
+    async fn protectors(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        limit: usize,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Vec<Protector>, StorageError> {
+        let (tenant, terms) = (tenant.clone(), *terms);
+        self.walk(move |core| assets::protectors(core, &tenant, id, limit, &terms, now)).await
     }
 
     async fn page(&self, tenant: &TenantId, query: &AssetQuery, terms: &Terms) -> Result<Vec<AssetView>, StorageError> {

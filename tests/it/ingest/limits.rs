@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use mediakeep::config::units::Size;
+use mediakeep_storage::TenantId;
 use serde_json::json;
 
 use crate::harness::bytes::noise;
@@ -184,7 +185,8 @@ async fn whoever_goes_away_takes_no_place() {
         drop(wire);
         assert!(host.becomes_bare().await);
         // The place is given back a moment after the bytes.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        let slots = host.app().upload_slots(&TenantId::parse("acme").expect("a tenant"));
+        drop(slots.acquire().await.expect("places are never closed"));
     }
     assert_eq!(host.owner("acme").raw("", "text/plain", "bytes").await.status(), 201);
 }

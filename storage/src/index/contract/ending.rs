@@ -7,7 +7,7 @@ use super::stage::{MANY, Owner, Swept, closed, day, days, just_before, put, term
 use crate::audit::AuditKind;
 use crate::index::Deleted;
 use crate::record::AssetState;
-use crate::retention::{RunUpdate, Terms};
+use crate::retention::{ProtectedBy, RunUpdate, Terms, Until};
 
 /// Nothing ends a moment before that time, and just these end at it.
 async fn ends(owner: &Owner, at: jiff::Timestamp, mut right: Vec<crate::ids::AssetId>) {
@@ -240,6 +240,35 @@ pub(super) async fn an_owner_deletes_what_nothing_protects(index: Subject) {
     assert_eq!(owner.delete(crate::ids::AssetId::generate(day(0)), day(5)).await, Deleted::Unknown);
     let erased = owner.log().await.into_iter().filter(|row| row.event.kind == AuditKind::Erase).count();
     assert_eq!(erased, 2, "what ended nothing has no event");
+}
+
+pub(super) async fn what_still_protects_an_asset_is_named_with_its_end(index: Subject) {
+    let owner = Owner::of(&index, "acme").with_terms(Terms { grace: days(1), ..terms() });
+    owner.update(put("open"), day(0)).await.expect("a new run");
+    owner.run_until("short", day(2), day(0)).await;
+    owner.run_until("long", day(9), day(0)).await;
+    let kept = owner.upload_asking(Some("open"), "kept", day(4), day(0)).await.record.id;
+    owner.refer("short", &[kept], day(0)).await;
+    owner.refer("long", &[kept], day(0)).await;
+    let named = async |limit, now| {
+        let named = index.protectors(&owner.tenant, kept, limit, &owner.terms, now).await.expect("a list");
+        let name = |by| match by {
+            ProtectedBy::Run(run) => run.to_string(),
+            ProtectedBy::Ask(at) => at.to_string(),
+        };
+        named.into_iter().map(|one| (name(one.by), one.until)).collect::<Vec<_>>()
+    };
+    let [long, short] = [("long", 10), ("short", 3)].map(|(run, end)| (run.to_owned(), Until::At(day(end))));
+    let (open, ask) = (("open".to_owned(), Until::Endless), (day(4).to_string(), Until::At(day(5))));
+
+    let all = [long.clone(), short.clone(), open.clone(), ask.clone()];
+    assert_eq!(named(MANY, just_before(day(3))).await, all);
+    assert_eq!(named(2, just_before(day(3))).await, [long.clone(), ask.clone()]);
+    assert_eq!(named(MANY, day(3)).await, [long, open.clone(), ask]);
+    assert_eq!(named(MANY, day(10)).await, [open]);
+    let stranger = Owner::of(&index, "globex").tenant;
+    let nothing = index.protectors(&stranger, kept, MANY, &owner.terms, day(0)).await;
+    assert_eq!(nothing.expect("a list"), []);
 }
 
 pub(super) async fn deleting_what_has_ended_brings_the_end_of_its_bytes_forward(index: Subject) {

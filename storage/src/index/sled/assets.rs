@@ -1,5 +1,7 @@
 //! Assets: how they are read, and what changes of them while they live.
 
+use jiff::Timestamp;
+
 use super::FEW;
 use super::draft::{Draft, Rows};
 use super::keys::{Key, Parts, Space};
@@ -11,7 +13,7 @@ use crate::ids::{AssetId, TenantId};
 use crate::index::codec::decode;
 use crate::index::{Amended, Amendment, AssetQuery, NewDurable};
 use crate::record::{AssetRecord, AssetView, DurableUrl};
-use crate::retention::Terms;
+use crate::retention::{self, Protector, Terms};
 
 /// The asset's row.
 pub(super) fn find(core: &Core, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRecord>, StorageError> {
@@ -33,6 +35,28 @@ pub(super) fn view(
     core.at_once(|rows| match rows.asset(tenant, id)? {
         Some(row) => view_of(rows, row.record, terms).map(Some),
         None => Ok(None),
+    })
+}
+
+/// What still protects the asset, as of one moment.
+pub(super) fn protectors(
+    core: &Core,
+    tenant: &TenantId,
+    id: AssetId,
+    limit: usize,
+    terms: &Terms,
+    now: Timestamp,
+) -> Result<Vec<Protector>, StorageError> {
+    core.at_once(|rows| {
+        let Some(row) = rows.asset(tenant, id)? else {
+            return Ok(Vec::new());
+        };
+        let mut runs = Vec::new();
+        for reference in rows.runs_of(tenant, id) {
+            let run = rows.referencing(tenant, &reference?.1)?.record;
+            runs.push((run.id, run.end));
+        }
+        Ok(retention::protectors(row.record.asked_until, runs, limit, terms, now))
     })
 }
 
@@ -175,7 +199,7 @@ pub(super) fn revoke_url(
     draft: &mut Draft,
     tenant: &TenantId,
     url_id: &str,
-    keep_until: jiff::Timestamp,
+    keep_until: Timestamp,
     audit: AuditEvent,
 ) -> Result<(), StorageError> {
     let key = Key::named(Space::Revoked, tenant, url_id);

@@ -1,7 +1,8 @@
 //! The bytes of small blobs that were read a moment ago: opening and reading such a file costs more than sending it.
 //!
 //! A blob never changes, so what is kept is right for as long as the blob is there. It goes when the blob is removed: a reader that
-//! was already on its way then keeps nothing, whichever of the two is done first.
+//! was already on its way then keeps nothing, whichever of the two is done first. A file that somebody else takes away is served for as
+//! long as it is hot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -55,17 +55,23 @@ async fn what_a_run_quotes_is_in_the_store() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_registered_is_in_the_store() {
+async fn a_run_that_nobody_registered_is_in_the_store_and_its_assets_say_how_long() {
     let host = Host::start().await;
     let owner = host.owner("acme");
     let run = RunId::parse("run-1").expect("a run");
-    for seed in 0..3 {
-        owner.upload(noise(40, seed)).await;
-        let row = host.app().index.find_run(&acme(), &run).await.expect("an index").expect("a row");
-        assert_eq!(newest::<RunRecord>(&host, RecordOf::Run(&run)).await, row);
-        host.advance(DAY);
-    }
-    assert_eq!(host.recovery_records(), 4, "three assets and their run");
+    let row = async || host.app().index.find_run(&acme(), &run).await.expect("an index").expect("a row");
+    owner.upload(noise(40, 0)).await;
+    let first = row().await;
+    assert_eq!(newest::<RunRecord>(&host, RecordOf::Run(&run)).await, first);
+
+    host.advance(DAY);
+    let last = owner.upload(noise(40, 1)).await;
+
+    assert_eq!(newest::<RunRecord>(&host, RecordOf::Run(&run)).await, first, "one record, however many assets");
+    let asset = newest::<AssetRecord>(&host, RecordOf::Asset(id(&last))).await;
+    assert_eq!((asset.run, asset.created_at), (Some(run.clone()), host.now()));
+    let terms = host.app().terms(&acme());
+    assert_eq!(row().await.end, RunRecord::referenced(run.clone(), asset.created_at, &terms).end);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ pub mod fetch;
 pub mod ingest;
 pub mod library;
 pub mod members;
+pub mod instant;
 pub mod urls;
 
 /// Why a use case did not do what was asked. The edge decides what the caller hears.

@@ -5,7 +5,7 @@ use mediakeep_storage::{Digest, Timestamp};
 use ring::digest;
 use serde_json::json;
 
-use super::AssetError;
+use super::{AssetError, instant};
 use crate::http::disposition::clean_name;
 use crate::media::Declared;
 
@@ -166,11 +166,7 @@ pub fn future(member: &str, raw: &str, now: Timestamp, longest: Option<Timestamp
 }
 
 fn instant(member: &str, raw: &str) -> Result<Timestamp, AssetError> {
-    let at: Timestamp =
-        raw.parse().map_err(|_| AssetError::Invalid(format!("{member}: not a time such as 2030-01-31T12:00:00Z")))?;
-    // We keep whole milliseconds: a finer time is rounded up, so that nothing ends before it was promised.
-    let millis = at.as_millisecond() + i64::from(at.as_nanosecond() > i128::from(at.as_millisecond()) * 1_000_000);
-    Ok(Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX))
+    instant::read(raw).ok_or_else(|| AssetError::Invalid(format!("{member}: not a time such as 2030-01-31T12:00:00Z")))
 }
 
 fn ahead(member: &str, at: Timestamp, now: Timestamp, longest: Option<Timestamp>) -> Result<(), AssetError> {

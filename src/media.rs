@@ -27,7 +27,7 @@ mod text;
 
 use std::{
     fmt,
-    io::{Cursor, Read, Seek},
+    io::{Read, Seek},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -128,12 +128,6 @@ pub fn second_opinion(source: &mut dyn Source, size: u64, mut found: Found) -> F
     found
 }
 
-/// A first guess from the beginning alone, for logs and early decisions; `identify` has the last word.
-pub fn sniff(head: &[u8], declared: Option<&Declared>) -> String {
-    let head = &head[..head.len().min(SNIFF_WINDOW)];
-    identify(&mut Cursor::new(head), head.len() as u64, declared).mime_type
-}
-
 impl Found {
     /// Whether a library may know what is still open.
     pub fn wants_second_opinion(&self, size: u64) -> bool {
@@ -191,6 +185,8 @@ fn by_rules(bytes: &mut Bytes<'_>, declared: Option<&Declared>) -> Found {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use super::*;
 
     /// The whole of an inspection of bytes in memory.

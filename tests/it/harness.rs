@@ -295,16 +295,7 @@ impl Caller<'_> {
 
     /// Sends bytes into a run as they are.
     pub async fn upload_to(&self, run: &str, bytes: impl Into<Vec<u8>>) -> Asset {
-        let request = self.request(Method::POST, &format!("/v1/runs/{run}/assets"));
-        asset(
-            request
-                .header("content-type", "application/octet-stream")
-                .body(bytes.into())
-                .send()
-                .await
-                .expect("an answer"),
-        )
-        .await
+        self.upload_at(&format!("/v1/runs/{run}/assets"), bytes.into()).await
     }
 
     /// Sends bytes into the run `run-1`.
@@ -314,16 +305,12 @@ impl Caller<'_> {
 
     /// Sends bytes that no run references.
     pub async fn upload_loose(&self, bytes: impl Into<Vec<u8>>) -> Asset {
-        let request = self.request(Method::POST, "/v1/assets");
-        asset(
-            request
-                .header("content-type", "application/octet-stream")
-                .body(bytes.into())
-                .send()
-                .await
-                .expect("an answer"),
-        )
-        .await
+        self.upload_at("/v1/assets", bytes.into()).await
+    }
+
+    async fn upload_at(&self, path: &str, bytes: Vec<u8>) -> Asset {
+        let request = self.request(Method::POST, path).header("content-type", "application/octet-stream");
+        asset(request.body(bytes).send().await.expect("an answer")).await
     }
 
     /// A delivery URL that lives so many seconds.

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use mediakeep::app::StartError;
 use mediakeep::config::ConfigError;
+use mediakeep::retention::verify::Depth;
 use mediakeep_storage::StorageError;
 
 mod cli;
@@ -48,7 +49,11 @@ enum Command {
         dry_run: bool,
     },
     /// Compare the index with the store, both ways.
-    Verify,
+    Verify {
+        /// Read every byte and compare the digests too.
+        #[arg(long)]
+        deep: bool,
+    },
     /// The key ring.
     #[command(subcommand)]
     Keys(cli::keys::Keys),
@@ -90,7 +95,10 @@ fn main() -> ExitCode {
             Command::Serve { accept_expiry } => cli::serve::run(config, accept_expiry).await,
             Command::Put(put) => put.run().await,
             Command::Sweep { dry_run } => cli::upkeep::sweep(config, dry_run).await,
-            Command::Verify => cli::upkeep::verify(config).await,
+            Command::Verify { deep } => {
+                let depth = if deep { Depth::Digests } else { Depth::Sizes };
+                cli::upkeep::verify(config, depth).await
+            }
             Command::Keys(keys) => keys.run(config).await,
             Command::Access(access) => access.run(),
             Command::Openapi => cli::print_json(&mediakeep::http::openapi::document()),

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use mediakeep::retention::{sweep as sweeper, verify as verifier};
+use mediakeep::retention::sweep as sweeper;
+use mediakeep::retention::verify::{self as verifier, Depth};
 
 use super::{open, print_json};
 use crate::Failure;
@@ -17,18 +18,20 @@ pub(crate) async fn sweep(config: Option<&Path>, dry_run: bool) -> Result<(), Fa
     print_json(&sweeper::sweep(&app).await?)
 }
 
-pub(crate) async fn verify(config: Option<&Path>) -> Result<(), Failure> {
+pub(crate) async fn verify(config: Option<&Path>, depth: Depth) -> Result<(), Failure> {
     let app = open(config).await?;
-    let findings = verifier::verify(&app).await?;
+    let findings = verifier::verify(&app, depth).await?;
     for (what, blobs) in [
         ("the bytes are missing", &findings.missing),
         ("the bytes have another size", &findings.wrong_size),
+        ("the bytes have another digest", &findings.wrong_digest),
         ("a live asset's blob has no row", &findings.unheld),
+        ("bytes without a row (pending)", &findings.pending),
     ] {
         for (tenant, blob) in blobs {
             println!("{tenant} {blob}: {what}");
         }
     }
-    println!("{} blobs compared, {} without a row (pending)", findings.blobs, findings.pending);
+    println!("{} blobs compared, {} without a row (pending)", findings.blobs, findings.pending.len());
     if findings.is_clean() { Ok(()) } else { Err(Failure::Found) }
 }

@@ -1,13 +1,25 @@
 //! Index against store, both ways: a row without its bytes is a loss, bytes without a row are pending.
 //!
-//! Sizes are compared, digests are not. Blobs that are doomed or still being uploaded may be there or not.
+//! Sizes are always compared. Digests are compared on demand: it costs a reading of everything. Blobs that are doomed or still being
+//! uploaded may be there or not.
 
 use std::collections::HashSet;
 
 use futures_util::TryStreamExt;
-use mediakeep_storage::{BlobKey, StorageError, TenantId};
+use mediakeep_storage::blob::Stored;
+use mediakeep_storage::{AssetRecord, BlobKey, Digest, StorageError, TenantId};
+use ring::digest::{Context, SHA256};
 
 use crate::app::App;
+
+/// How closely the bytes are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Their number is compared.
+    Sizes,
+    /// Every byte is read, and the digest compared.
+    Digests,
+}
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,16 +30,18 @@ pub struct Findings {
     pub missing: Vec<(TenantId, BlobKey)>,
     /// Rows whose bytes are of another size.
     pub wrong_size: Vec<(TenantId, BlobKey)>,
+    /// Rows whose bytes are others than were stored.
+    pub wrong_digest: Vec<(TenantId, BlobKey)>,
     /// Live assets whose blob has no row, or is on its way out.
     pub unheld: Vec<(TenantId, BlobKey)>,
     /// Bytes without a row: an upload that was cut off, or strays.
-    pub pending: u64,
+    pub pending: Vec<(TenantId, BlobKey)>,
 }
 
 impl Findings {
     /// Whether nothing is lost.
     pub fn is_clean(&self) -> bool {
-        self.missing.is_empty() && self.wrong_size.is_empty() && self.unheld.is_empty()
+        self.missing.is_empty() && self.wrong_size.is_empty() && self.wrong_digest.is_empty() && self.unheld.is_empty()
     }
 }
 
@@ -35,50 +49,87 @@ impl Findings {
 const PAGE: usize = 1_000;
 
 /// Compares the index with the store, both ways.
-pub async fn verify(app: &App) -> Result<Findings, StorageError> {
+pub async fn verify(app: &App, depth: Depth) -> Result<Findings, StorageError> {
     let mut findings = Findings::default();
-    let (mut named, mut held) = (HashSet::new(), HashSet::new());
+    let sizes = Sizes::of_rows(app, &mut findings).await?;
+    let mut read = HashSet::new();
     let mut after = None;
     loop {
-        let rows = app.index.blobs(after.clone(), PAGE).await?;
-        let Some(last) = rows.last() else {
+        let records = app.index.assets(after.clone(), PAGE).await?;
+        let Some(last) = records.last() else {
             break;
         };
-        after = Some((last.tenant.clone(), last.blob));
-        for row in rows {
-            findings.blobs += 1;
-            let name = (row.tenant.clone(), row.blob);
-            if let (Some(bytes), false) = (row.bytes, row.doomed) {
-                match app.blobs.size(&row.tenant, row.blob).await? {
-                    None => findings.missing.push(name.clone()),
-                    Some(found) if found != bytes => findings.wrong_size.push(name.clone()),
-                    Some(_) => {}
+        after = Some((last.tenant.clone(), last.id));
+        for record in records.iter().filter(|record| record.is_live()) {
+            let name = (record.tenant.clone(), record.blob);
+            if !sizes.held.contains(&name) {
+                findings.unheld.push(name);
+            } else if depth == Depth::Digests && sizes.right.contains(&name) && read.insert(name.clone()) {
+                match digest(app, record).await? {
+                    Some(found) if found == record.sha256 => {}
+                    Some(_) => findings.wrong_digest.push(name),
+                    None => findings.missing.push(name),
                 }
-                held.insert(name.clone());
             }
-            named.insert(name);
         }
     }
-    findings.unheld = unheld(app, &held).await?;
     let mut stored = app.blobs.blobs();
-    while let Some(blob) = stored.try_next().await? {
-        if !named.contains(&(blob.tenant, blob.blob)) {
-            findings.pending += 1;
+    while let Some(Stored { tenant, blob, .. }) = stored.try_next().await? {
+        let name = (tenant, blob);
+        if !sizes.named.contains(&name) {
+            findings.pending.push(name);
         }
     }
     Ok(findings)
 }
 
-/// Blobs of live assets that no row holds.
-async fn unheld(app: &App, held: &HashSet<(TenantId, BlobKey)>) -> Result<Vec<(TenantId, BlobKey)>, StorageError> {
-    let (mut unheld, mut after) = (Vec::new(), None);
-    loop {
-        let records = app.index.assets(after.clone(), PAGE).await?;
-        let Some(last) = records.last() else {
-            return Ok(unheld);
-        };
-        after = Some((last.tenant.clone(), last.id));
-        let lost = records.iter().filter(|record| record.is_live()).map(|record| (record.tenant.clone(), record.blob));
-        unheld.extend(lost.filter(|name| !held.contains(name)));
+/// The blobs that the index names, and what a look at their sizes has found.
+#[derive(Debug, Default)]
+struct Sizes {
+    named: HashSet<(TenantId, BlobKey)>,
+    held: HashSet<(TenantId, BlobKey)>,
+    right: HashSet<(TenantId, BlobKey)>,
+}
+
+impl Sizes {
+    async fn of_rows(app: &App, findings: &mut Findings) -> Result<Self, StorageError> {
+        let mut sizes = Self::default();
+        let mut after = None;
+        loop {
+            let rows = app.index.blobs(after.clone(), PAGE).await?;
+            let Some(last) = rows.last() else {
+                return Ok(sizes);
+            };
+            after = Some((last.tenant.clone(), last.blob));
+            for row in rows {
+                findings.blobs += 1;
+                let name = (row.tenant.clone(), row.blob);
+                if let (Some(bytes), false) = (row.bytes, row.doomed) {
+                    match app.blobs.size(&row.tenant, row.blob).await? {
+                        None => findings.missing.push(name.clone()),
+                        Some(found) if found != bytes => findings.wrong_size.push(name.clone()),
+                        Some(_) => {
+                            sizes.right.insert(name.clone());
+                        }
+                    }
+                    sizes.held.insert(name.clone());
+                }
+                sizes.named.insert(name);
+            }
+        }
     }
+}
+
+/// The digest of the asset's bytes as they lie in the store now; `None` if they have gone meanwhile.
+async fn digest(app: &App, record: &AssetRecord) -> Result<Option<Digest>, StorageError> {
+    let blob = match app.blobs.open_blob(&record.tenant, record.blob, record.bytes).await {
+        Ok(blob) => blob,
+        Err(_) if app.blobs.size(&record.tenant, record.blob).await?.is_none() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (mut hash, mut bytes) = (Context::new(&SHA256), blob.stream(0..record.bytes));
+    while let Some(chunk) = bytes.try_next().await? {
+        hash.update(&chunk);
+    }
+    Ok(hash.finish().as_ref().try_into().ok().map(Digest))
 }

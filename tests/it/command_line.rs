@@ -27,7 +27,7 @@ fn help_lists_what_there_is() {
         &["keys"],
         &["keys", "retire"],
         &["serve", "--nonsense"],
-        &["verify", "--deep"],
+        &["verify", "--shallow"],
     ] {
         assert_eq!(place.run(wrong).code, 2, "{wrong:?}");
     }
@@ -145,7 +145,8 @@ async fn verify_finds_what_is_lost_and_counts_what_is_pending() {
         kept.with_file_name(format!("{}{}", &name[..name.len() - 2], if name.ends_with("00") { "11" } else { "00" }));
     std::fs::copy(&kept, &stray).expect("a copy");
     place.write("blobs/staging/stray", "half an upload");
-    verify(0, &["3 blobs compared, 1 without a row"]);
+    let stray = stray.file_name().and_then(|name| name.to_str()).expect("a name");
+    verify(0, &["3 blobs compared, 1 without a row", &format!("acme {stray}: bytes without a row")]);
 
     std::fs::write(blob(&place, 2_000), noise(1_999, 1)).expect("a shorter file");
     verify(1, &["the bytes have another size", "acme"]);
@@ -153,6 +154,28 @@ async fn verify_finds_what_is_lost_and_counts_what_is_pending() {
     verify(1, &["the bytes have another size", "the bytes are missing"]);
     std::fs::write(blob(&place, 1_999), noise(2_000, 1)).expect("the file");
     verify(1, &["the bytes are missing"]);
+}
+
+#[tokio::test]
+async fn verify_reads_every_byte_when_it_is_asked_to() {
+    let place = Place::new();
+    let server = place.serve().await;
+    for length in [1_000, 200_000] {
+        server.upload(noise(length, 1)).await;
+    }
+    assert!(server.stop().await.success());
+    assert_eq!(place.run(&["verify", "--deep"]).code, 0);
+
+    let large = blob(&place, 200_000);
+    let mut bytes = std::fs::read(&large).expect("the file");
+    bytes[150_000] ^= 1;
+    std::fs::write(&large, bytes).expect("one bit turned");
+
+    assert_eq!(place.run(&["verify"]).code, 0, "the size is right");
+    let ran = place.run(&["verify", "--deep"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("the bytes have another digest"), "{ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 2, "one line for the blob and one for the whole: {ran:?}");
 }
 
 /// The one blob of that length.

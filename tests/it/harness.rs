@@ -142,7 +142,7 @@ impl Host {
 
     /// Index against store.
     pub async fn verify(&self) -> verify::Findings {
-        verify::verify(self.app()).await.expect("a comparison")
+        verify::verify(self.app(), verify::Depth::Sizes).await.expect("a comparison")
     }
 
     /// Files in the store's staging folder.

@@ -1,0 +1,1 @@
+//! No statement reads all of a table that grows.

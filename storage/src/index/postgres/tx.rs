@@ -16,7 +16,7 @@ use sqlx::{PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
 use super::PostgresIndex;
-use super::failed::{Failed, Worked, is_disconnected, told};
+use super::failed::{Failed, Worked, is_disconnected, told, unavailable};
 use super::sql::{self, Sql};
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
@@ -81,9 +81,15 @@ impl<'a> Trials<'a> {
     }
 
     /// Begins a transaction. A connection that the server has closed since it was last used has done nothing, so another is tried.
+    ///
+    /// In a task of its own, which goes on when the caller does not: sqlx 0.9 does not roll back a connection whose `BEGIN` nobody waits
+    /// for (it counts a transaction once that is answered), and whoever read on that connection next would read in it, for ever of
+    /// that moment.
     pub(super) async fn begin(&mut self, sql: Sql) -> Result<Tx, StorageError> {
         loop {
-            match self.index.pool.begin_with(sql.begins()).await {
+            let pool = self.index.pool.clone();
+            let begun = tokio::spawn(async move { pool.begin_with(sql.begins()).await }).await;
+            match begun.map_err(|error| unavailable(format!("a transaction did not begin: {error}")))? {
                 Ok(inner) => return Ok(Tx { inner, events: Vec::new(), undone: false }),
                 Err(error) => self.reconnect(error).await?,
             }

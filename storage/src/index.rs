@@ -30,6 +30,7 @@ mod codec;
 pub mod contract;
 #[cfg(any(test, feature = "testing"))]
 pub mod model;
+pub mod postgres;
 pub mod sled;
 
 /// What every index does. `now` is a parameter everywhere: an index has no clock.

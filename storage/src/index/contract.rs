@@ -33,6 +33,14 @@ mod tombstones;
 /// An index that is told a story.
 pub type Subject = Arc<dyn AssetIndex>;
 
+/// How a story is told: by its name first.
+macro_rules! tell {
+    ($make:ident; $($room:ident: $($story:ident),+;)+) => {$($(
+        eprintln!("{}: {}", stringify!($room), stringify!($story).replace('_', " "));
+        Box::pin($room::$story($make().await)).await;
+    )+)+};
+}
+
 /// Tells every story to an index of its own, which `make` makes: new and empty each time.
 ///
 /// # Panics
@@ -43,13 +51,8 @@ where
     F: FnMut() -> Fut,
     Fut: Future<Output = Subject>,
 {
-    macro_rules! tell {
-        ($($room:ident: $($story:ident),+;)+) => {$($(
-            eprintln!("{}: {}", stringify!($room), stringify!($story).replace('_', " "));
-            Box::pin($room::$story(make().await)).await;
-        )+)+};
-    }
     tell! {
+        make;
         claims:
             a_key_has_one_holder_at_a_time,
             a_claim_that_lapsed_is_as_if_it_had_never_been,
@@ -129,13 +132,40 @@ where
             each_tenant_has_a_chain_of_its_own,
             sealing_goes_on_where_it_stopped,
             an_asset_ends_with_an_event;
+    }
+    run_races(async || {
+        let index = make().await;
+        [index.clone(), index]
+    })
+    .await;
+}
+
+/// Tells the stories of calls that meet each other to two replicas, which share what is new and empty each time.
+///
+/// # Panics
+///
+/// When a promise is broken; the name of the story is printed before it begins.
+pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
+    tell! {
+        make;
         races:
+            what_one_replica_did_the_other_sees,
             two_publications_of_equal_bytes_share_one_blob,
             a_publication_never_holds_a_doomed_blob,
+            a_publication_into_a_run_that_is_swept_ends_once_and_whole,
             a_claim_has_one_winner,
             two_sweeps_end_each_asset_once,
+            a_reference_and_an_end_are_of_one_mind,
+            a_longer_run_and_an_end_are_of_one_mind,
+            references_by_many_runs_are_all_counted,
+            two_sealers_make_one_chain,
             a_call_that_nobody_waits_for_is_whole;
     }
+}
+
+/// Terms that a backend's own tests may ask by.
+pub fn terms() -> crate::retention::Terms {
+    stage::terms()
 }
 
 /// An asset that was shared, referenced, expired and forgotten, with all that it brought with it: a backend may look at what is left.

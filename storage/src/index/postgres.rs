@@ -1,0 +1,386 @@
+//! The index in PostgreSQL, which many replicas share.
+//!
+//! # How it keeps the contract
+//!
+//! - **Atomic**: each transition is one `SERIALIZABLE` transaction (`tx`), done again as a whole when the database refuses it for what
+//!   others did beside it. The one exception, the sealing of the audit log, takes turns under a row's lock and says why.
+//! - **Durable**: `COMMIT` is answered once the write-ahead log is on disk (`synchronous_commit = on`), and a call returns `Ok` only
+//!   after that answer. If the connection is lost between the two, the call says [`StorageError::Unavailable`] and that it is not known
+//!   what happened. A server that runs with `fsync` or `full_page_writes` off is named in the log when the index is opened.
+//! - **Visible**: whatever a call has returned `Ok` for, every later call on every replica sees: nothing is cached here, and no read
+//!   goes to a standby. What is read of several rows (an asset with its floor, a page with theirs) is one statement, which sees one
+//!   moment.
+//! - **Abandoned calls**: a caller that no longer waits leaves its transition undone, or, once `COMMIT` is sent, whole.
+//!
+//! # How replicas keep out of each other's way
+//!
+//! Rows are made by inserting, not by looking first; what is found by time (looks, uploads, condemned blobs, keys to tidy) stands in
+//! tables of its own, so that changing a row touches no index and with it no page that another transaction has read. Sequential scans
+//! are turned off in each session: on a table of a few rows the planner prefers them, and under `SERIALIZABLE` a scan counts as having
+//! read all of the table, so that every two transitions of a young index would conflict.
+//!
+//! Locks are taken in this order: claim, run, asset, upload, blob. What cannot keep to it (the end of an asset looks at its runs last)
+//! does not wait for a lock but begins again. Sweeps skip what another one has locked, and share the work so.
+//!
+//! # The rows
+//!
+//! `storage/migrations` has the tables. Columns hold what a query or a transition looks at; the rest of a record is its JSON behind one
+//! byte for its version, the same that the index in `sled` keeps, in a column `record`. To read one in psql:
+//!
+//! ```sql
+//! SELECT convert_from(substr(record, 2), 'UTF8')::json FROM mk_assets WHERE tenant = 'acme' LIMIT 1;
+//! ```
+//!
+//! Times are microseconds since 1970 (`to_timestamp(at / 1e6)`), rounded so that nothing ends before its record says. Words from
+//! outside (idempotency keys, URL ids, types) are bytes, because PostgreSQL's text does not hold every string. Names of tenants and runs
+//! are compared byte by byte (`COLLATE "C"`).
+//!
+//! Only plain SQL is used, which wire-compatible databases run too: no extension, no advisory lock, no procedure, no notification.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use sqlx::PgPool;
+
+use self::ending::Sweep;
+use self::rows::limited;
+use self::tx::{read, transact};
+use super::{
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Look, NewAsset, NewDurable, Published,
+    Referred, RunQuery, Settlement,
+};
+use crate::audit::{AuditEvent, AuditRow};
+use crate::error::StorageError;
+use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
+use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
+
+mod assets;
+mod blobs;
+mod connect;
+mod due;
+mod ending;
+mod failed;
+mod ingest;
+mod looks;
+mod rows;
+mod runs;
+mod sql;
+#[cfg(test)]
+mod tests;
+mod tx;
+mod upkeep;
+
+/// How the database is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// How many connections this process may have. A call holds one only while its transaction runs, so a few serve many requests;
+    /// all replicas together have to stay below the server's own `max_connections`.
+    pub max_connections: u32,
+    /// How long a call waits for a connection, or for a new one to be made.
+    pub acquire_timeout: Duration,
+    /// How long the server works on one statement.
+    pub statement_timeout: Duration,
+    /// How long a statement waits for a row that another transaction has locked.
+    pub lock_timeout: Duration,
+}
+
+impl Default for PostgresOptions {
+    /// 16 connections, of which six replicas fit into a server as it is delivered; 5 s for a connection and for a lock, 15 s for a
+    /// statement: a request that waits longer has been given up by most callers.
+    fn default() -> Self {
+        Self {
+            max_connections: 16,
+            acquire_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(15),
+            lock_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// An [`AssetIndex`] in a PostgreSQL database.
+pub struct PostgresIndex {
+    pool: PgPool,
+    options: PostgresOptions,
+    retries: AtomicU64,
+}
+
+impl PostgresIndex {
+    /// Connects, and brings the schema up to date, one replica at a time.
+    ///
+    /// [`StorageError::BadAddress`] if that is no URL of a database, or if a newer build has made the schema;
+    /// [`StorageError::Unavailable`] if it cannot be reached. Neither holds the URL.
+    pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StorageError> {
+        let pool = connect::open(url, &options).await?;
+        Ok(Self { pool, options, retries: AtomicU64::new(0) })
+    }
+
+    /// Whether the database has an index already; makes nothing.
+    pub async fn is_there(url: &str, options: &PostgresOptions) -> Result<bool, StorageError> {
+        connect::is_there(url, options).await
+    }
+
+    /// Ends its connections in good order, once the calls that use them have returned.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// How often a transition was done again because of what others did at the same time.
+    pub fn retries(&self) -> u64 {
+        self.retries.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl AssetIndex for PostgresIndex {
+    async fn claim(&self, tenant: &TenantId, claim: Claim, now: Timestamp) -> Result<Claimed, StorageError> {
+        transact!(self, tx => ingest::claim(&mut tx, tenant, &claim, now))
+    }
+
+    async fn renew_claim(&self, tenant: &TenantId, claim: &Claim) -> Result<bool, StorageError> {
+        transact!(self, tx => ingest::renew(&mut tx, tenant, claim))
+    }
+
+    async fn release_claim(&self, tenant: &TenantId, claim: &Claim) -> Result<(), StorageError> {
+        transact!(self, tx => ingest::release(&mut tx, tenant, claim))
+    }
+
+    async fn begin_upload(&self, tenant: &TenantId, intent: UploadIntent) -> Result<(), StorageError> {
+        transact!(self, tx => blobs::begin(&mut tx, tenant, &intent))
+    }
+
+    async fn end_upload(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
+        transact!(self, tx => blobs::end(&mut tx, tenant, blob))
+    }
+
+    async fn blob_of(&self, tenant: &TenantId, sha256: &Digest) -> Result<Option<BlobKey>, StorageError> {
+        let row: Option<(Vec<u8>,)> = read!(self, on => async {
+            Ok(sql::DIGEST_BLOB.rows().bind(tenant.as_str()).bind(sha256.0).fetch_optional(on).await?)
+        })?;
+        row.map(|(blob,)| rows::blob_key(&blob)).transpose()
+    }
+
+    async fn publish(
+        &self,
+        tenant: &TenantId,
+        asset: NewAsset,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Published, StorageError> {
+        transact!(self, tx => ingest::publish(&mut tx, tenant, &asset, terms, now))
+    }
+
+    async fn find(&self, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRecord>, StorageError> {
+        assets::find(self, tenant, id).await
+    }
+
+    async fn view(&self, tenant: &TenantId, id: AssetId, terms: &Terms) -> Result<Option<AssetView>, StorageError> {
+        assets::view_of(self, tenant, id, terms).await
+    }
+
+    async fn protectors(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        limit: usize,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Vec<Protector>, StorageError> {
+        assets::protectors(self, tenant, id, limit, terms, now).await
+    }
+
+    async fn page(&self, tenant: &TenantId, query: &AssetQuery, terms: &Terms) -> Result<Vec<AssetView>, StorageError> {
+        assets::page(self, tenant, query, terms).await
+    }
+
+    async fn amend(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        change: Amendment,
+        audit: AuditEvent,
+    ) -> Result<Amended, StorageError> {
+        transact!(self, tx => assets::amend(&mut tx, tenant, id, &change, &audit))
+    }
+
+    async fn raise_generation(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Option<AssetRecord>, StorageError> {
+        transact!(self, tx => assets::change_durable(&mut tx, tenant, id, &durable, 1, &audit))
+    }
+
+    async fn resign(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Option<AssetRecord>, StorageError> {
+        transact!(self, tx => assets::change_durable(&mut tx, tenant, id, &durable, 0, &audit))
+    }
+
+    async fn revoke_url(
+        &self,
+        tenant: &TenantId,
+        url_id: &str,
+        keep_until: Timestamp,
+        audit: AuditEvent,
+    ) -> Result<(), StorageError> {
+        transact!(self, tx => assets::revoke_url(&mut tx, tenant, url_id, keep_until, &audit))
+    }
+
+    async fn is_revoked(&self, tenant: &TenantId, url_id: &str) -> Result<bool, StorageError> {
+        assets::is_revoked(self, tenant, url_id).await
+    }
+
+    async fn update_run(
+        &self,
+        tenant: &TenantId,
+        update: &RunUpdate,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Result<RunView, RunConflict>, StorageError> {
+        let updated: Result<_, StorageError> =
+            transact!(self, tx => runs::update(&mut tx, tenant, update, terms, &audit, now));
+        match updated? {
+            // Counted outside of the transition: a run may reference more assets than a transaction should have read.
+            Ok(record) => runs::count(self, tenant, record).await.map(Ok),
+            Err(conflict) => Ok(Err(conflict)),
+        }
+    }
+
+    async fn run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError> {
+        runs::view(self, tenant, id).await
+    }
+
+    async fn find_run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunRecord>, StorageError> {
+        runs::record(self, tenant, id).await
+    }
+
+    async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError> {
+        runs::list(self, tenant, query).await
+    }
+
+    async fn refer(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        assets: &[AssetId],
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Referred, StorageError> {
+        transact!(self, tx => runs::refer(&mut tx, tenant, run, assets, terms, &audit, now))
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError> {
+        due::due(self, now, limit).await
+    }
+
+    async fn settle(
+        &self,
+        look: &Look,
+        limit: usize,
+        terms: &Terms,
+        principal: &str,
+        now: Timestamp,
+    ) -> Result<Settlement, StorageError> {
+        transact!(self, tx => ending::settle(&mut tx, look, limit, Sweep { terms, principal, now }))
+    }
+
+    async fn expire_if_due(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        principal: &str,
+        now: Timestamp,
+    ) -> Result<Option<AssetRecord>, StorageError> {
+        transact!(self, tx => ending::expire_if_due(&mut tx, tenant, id, Sweep { terms, principal, now }))
+    }
+
+    async fn delete(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Deleted, StorageError> {
+        transact!(self, tx => ending::delete(&mut tx, tenant, id, terms, &audit, now))
+    }
+
+    async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {
+        transact!(self, tx => blobs::doom(&mut tx, uploads_before, limit, now))
+    }
+
+    async fn doom_one(&self, tenant: &TenantId, blob: BlobKey, now: Timestamp) -> Result<bool, StorageError> {
+        transact!(self, tx => blobs::doom_one(&mut tx, tenant, blob, now))
+    }
+
+    async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError> {
+        transact!(self, tx => blobs::forget(&mut tx, doomed))
+    }
+
+    async fn tidy(&self, limit: usize, now: Timestamp) -> Result<usize, StorageError> {
+        transact!(self, tx => upkeep::tidy(&mut tx, limit, now))
+    }
+
+    async fn record(&self, tenant: &TenantId, events: Vec<AuditEvent>) -> Result<(), StorageError> {
+        transact!(self, tx => async {
+            events.iter().for_each(|event| tx.audit(tenant, event.clone()));
+            Ok(())
+        })
+    }
+
+    async fn seal_audit(&self, limit: usize) -> Result<usize, StorageError> {
+        transact!(self, sql::BEGIN_BY_LOCK, tx => upkeep::seal(&mut tx, limit))
+    }
+
+    async fn audit_rows(&self, tenant: &TenantId, since: u64, limit: usize) -> Result<Vec<AuditRow>, StorageError> {
+        upkeep::audit_rows(self, tenant, since, limit).await
+    }
+
+    async fn blobs(&self, after: Option<(TenantId, BlobKey)>, limit: usize) -> Result<Vec<BlobRow>, StorageError> {
+        let (tenant, blob) =
+            after.map_or_else(Default::default, |(tenant, blob)| (tenant.to_string(), blob.to_bytes().to_vec()));
+        let rows: Vec<blobs::BlobColumns> = read!(self, on => async {
+            Ok(sql::BLOB_LIST.rows().bind(&tenant).bind(&blob).bind(limited(limit)).fetch_all(on).await?)
+        })?;
+        rows.into_iter().map(blobs::listed).collect()
+    }
+
+    async fn assets(&self, after: Option<(TenantId, AssetId)>, limit: usize) -> Result<Vec<AssetRecord>, StorageError> {
+        assets::list(self, after, limit).await
+    }
+
+    async fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError> {
+        due::count(self, limit, terms, now).await
+    }
+
+    async fn ready(&self) -> Result<(), StorageError> {
+        // The lock for sharing is one that a server which takes no writes does not give.
+        let row: Result<(i32,), StorageError> = transact!(self, sql::BEGIN_BY_LOCK, tx => async {
+            Ok(sql::READY.rows().fetch_one(tx.on()).await?)
+        });
+        row.map(|_| ())
+    }
+}
+
+impl fmt::Debug for PostgresIndex {
+    /// Nothing of where the database is: its address holds a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresIndex")
+            .field("options", &self.options)
+            .field("retries", &self.retries)
+            .finish_non_exhaustive()
+    }
+}

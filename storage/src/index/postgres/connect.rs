@@ -1,0 +1,124 @@
+//! How the database is reached, and how its schema is brought up to date.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, PgConnection, Row};
+use tracing::warn;
+
+use super::PostgresOptions;
+use super::failed::{Failed, Worked, told, unavailable};
+use super::sql;
+use crate::error::StorageError;
+
+/// The files of `storage/migrations`, in order: the first makes version 1 of the schema.
+const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/0001_index.sql")];
+
+/// How often two that open an empty database at once may be in each other's way.
+const TRIALS: u32 = 20;
+
+/// The pool, with a schema that this program knows.
+pub(super) async fn open(url: &str, options: &PostgresOptions) -> Result<PgPool, StorageError> {
+    let settings = [options.statement_timeout, options.lock_timeout, options.statement_timeout * 2].map(milliseconds);
+    let pool = PgPoolOptions::new()
+        .max_connections(options.max_connections)
+        .acquire_timeout(options.acquire_timeout)
+        // A connection that the server has closed is noticed when a transition begins on it, which nothing is lost by.
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| {
+            let [statement, lock, idle] = settings.clone();
+            Box::pin(async move {
+                sql::SESSION.run().bind(statement).bind(lock).bind(idle).execute(connection).await?;
+                Ok(())
+            })
+        })
+        .connect_with(address(url)?)
+        .await
+        .map_err(|error| told(&error))?;
+    let mut connection = pool.acquire().await.map_err(|error| told(&error))?;
+    warn_of_lax_durability(&mut connection).await;
+    migrate(&mut connection).await?;
+    drop(connection);
+    Ok(pool)
+}
+
+/// Whether there is an index.
+pub(super) async fn is_there(url: &str, options: &PostgresOptions) -> Result<bool, StorageError> {
+    let look = async {
+        let mut connection = address(url)?.connect().await.map_err(|error| told(&error))?;
+        let found = sql::SCHEMA_THERE.rows().fetch_one(&mut connection).await;
+        let (tables,): (i64,) = found.map_err(|error| told(&error))?;
+        // What it said is known; how the goodbye goes does not matter.
+        let _ = connection.close().await;
+        Ok(tables > 0)
+    };
+    match tokio::time::timeout(options.acquire_timeout, look).await {
+        Ok(answer) => answer,
+        Err(_) => Err(unavailable("no connection could be made in time".into())),
+    }
+}
+
+/// Where the database is. What is wrong with a URL is not said: the words of a parser may quote it, and it may hold a password.
+fn address(url: &str) -> Result<PgConnectOptions, StorageError> {
+    let address = PgConnectOptions::from_str(url)
+        .map_err(|_| StorageError::BadAddress("the index's URL is not one of a PostgreSQL database".into()))?;
+    Ok(address.application_name("mediakeep").disable_statement_logging())
+}
+
+fn milliseconds(time: Duration) -> String {
+    // 0 would be no limit at all.
+    format!("{}ms", time.as_millis().max(1))
+}
+
+/// A server that may lose what it has answered is for its operator to know; a database that has no such settings has no such choice.
+async fn warn_of_lax_durability(connection: &mut PgConnection) {
+    let Ok(rows) = sql::DURABILITY.run().fetch_all(connection).await else { return };
+    for row in rows {
+        if let (Ok(name), Ok("off")) = (row.try_get::<&str, _>(0), row.try_get::<&str, _>(1)) {
+            warn!(setting = name, "the index's database runs with {name} off: a power cut may cost what was answered");
+        }
+    }
+}
+
+/// Brings the schema up to date. Whoever comes second waits for the first, and finds it done.
+async fn migrate(connection: &mut PgConnection) -> Result<(), StorageError> {
+    let mut trial = 0;
+    loop {
+        match migrated(connection).await {
+            Ok(version) if version <= newest() => return Ok(()),
+            Ok(version) => {
+                return Err(StorageError::BadAddress(format!(
+                    "the index has schema version {version}, and this build knows up to {}: start a newer build",
+                    newest()
+                )));
+            }
+            // Both made the same table at the same time, and one of them hears so.
+            Err(_) if trial < TRIALS => trial += 1,
+            Err(failed) => return Err(failed.told()),
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+}
+
+fn newest() -> i32 {
+    i32::try_from(MIGRATIONS.len()).expect("there are few migrations")
+}
+
+/// Applies what is missing under the lock of one row; says which version the schema has.
+async fn migrated(connection: &mut PgConnection) -> Worked<i32> {
+    sql::SCHEMA_TABLE.run().execute(&mut *connection).await?;
+    sql::SCHEMA_ROW.run().execute(&mut *connection).await?;
+    let mut tx = connection.begin().await?;
+    let (version,): (i32,) = sql::SCHEMA_LOCK.rows().fetch_one(&mut *tx).await?;
+    let applied = usize::try_from(version).unwrap_or(usize::MAX);
+    let Some(missing) = MIGRATIONS.get(applied..).filter(|missing| !missing.is_empty()) else {
+        return Ok(version);
+    };
+    for migration in missing {
+        sqlx::raw_sql(*migration).execute(&mut *tx).await?;
+    }
+    sql::SCHEMA_VERSION.run().bind(newest()).execute(&mut *tx).await?;
+    tx.commit().await.map_err(Failed::commit)?;
+    Ok(newest())
+}

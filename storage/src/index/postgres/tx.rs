@@ -1,0 +1,197 @@
+//! One transition, one transaction: how it begins, is tried again, and ends.
+//!
+//! A transition that PostgreSQL refuses because of what others did beside it is undone as a whole and done again from its first
+//! statement, after a pause that chance picks so that two that met do not meet again. Once that has gone on for [`PATIENCE`] its
+//! caller hears [`StorageError::Unavailable`].
+//!
+//! A caller that no longer waits drops the transaction wherever it is. Before its `COMMIT` is sent that undoes it: the connection
+//! rolls back when it returns to the pool. After that the server finishes it. Nobody sees half of it either way.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, Postgres, Transaction};
+use uuid::Uuid;
+
+use super::PostgresIndex;
+use super::failed::{Failed, Worked, is_disconnected, told, unavailable};
+use super::sql::{self, Sql};
+use crate::audit::AuditEvent;
+use crate::error::StorageError;
+use crate::ids::TenantId;
+use crate::index::codec::encode;
+
+/// How long a transition is tried again before it is given up: less than callers wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest first pause; it doubles with each trial, up to [`MOST`].
+const FIRST: Duration = Duration::from_millis(2);
+
+/// The longest pause.
+const MOST: Duration = Duration::from_millis(200);
+
+/// A transition under way.
+#[derive(Debug)]
+pub(super) struct Tx {
+    inner: Transaction<'static, Postgres>,
+    /// Written with everything else at the end.
+    events: Vec<(TenantId, AuditEvent)>,
+    undone: bool,
+}
+
+impl Tx {
+    /// Where statements are sent.
+    pub(super) fn on(&mut self) -> &mut PgConnection {
+        &mut self.inner
+    }
+
+    /// Writes the event, to be given its place in the tenant's chain later.
+    pub(super) fn audit(&mut self, tenant: &TenantId, event: AuditEvent) {
+        self.events.push((tenant.clone(), event));
+    }
+
+    /// Nothing of the transition is to have happened, though its caller gets an answer.
+    pub(super) fn undo(&mut self) {
+        self.undone = true;
+    }
+
+    async fn commit(mut self) -> Worked<()> {
+        if !self.events.is_empty() {
+            let (tenants, events): (Vec<String>, Vec<Vec<u8>>) =
+                self.events.iter().map(|(tenant, event)| (tenant.to_string(), encode(event))).unzip();
+            sql::AUDIT_NEW.run().bind(tenants).bind(events).execute(self.on()).await?;
+        }
+        self.inner.commit().await.map_err(Failed::commit)
+    }
+}
+
+/// The trials of one call.
+#[derive(Debug)]
+pub(super) struct Trials<'a> {
+    index: &'a PostgresIndex,
+    began: Instant,
+    failed: u32,
+}
+
+impl<'a> Trials<'a> {
+    pub(super) fn of(index: &'a PostgresIndex) -> Self {
+        Self { index, began: Instant::now(), failed: 0 }
+    }
+
+    /// Begins a transaction. A connection that the server has closed since it was last used has done nothing, so another is tried.
+    ///
+    /// In a task of its own, which goes on when the caller does not: sqlx 0.9 does not roll back a connection whose `BEGIN` nobody waits
+    /// for (it counts a transaction once that is answered), and whoever read on that connection next would read in it, for ever of
+    /// that moment.
+    pub(super) async fn begin(&mut self, sql: Sql) -> Result<Tx, StorageError> {
+        loop {
+            let pool = self.index.pool.clone();
+            let begun = tokio::spawn(async move { pool.begin_with(sql.begins()).await }).await;
+            match begun.map_err(|error| unavailable(format!("a transaction did not begin: {error}")))? {
+                Ok(inner) => return Ok(Tx { inner, events: Vec::new(), undone: false }),
+                Err(error) => self.reconnect(error).await?,
+            }
+        }
+    }
+
+    /// A connection for one statement that only reads.
+    pub(super) async fn connection(&mut self) -> Result<PoolConnection<Postgres>, StorageError> {
+        loop {
+            match self.index.pool.acquire().await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => self.reconnect(error).await?,
+            }
+        }
+    }
+
+    /// Ends the transaction as its work came out: `Continue` says that it is to be done again.
+    pub(super) async fn end<T>(&mut self, tx: Tx, worked: Worked<T>) -> Result<ControlFlow<T>, StorageError> {
+        let committed = match worked {
+            Ok(answer) if tx.undone => {
+                // If this fails, so does the connection, and the server rolls back by itself.
+                let _ = tx.inner.rollback().await;
+                Ok(answer)
+            }
+            Ok(answer) => tx.commit().await.map(|()| answer),
+            Err(failed) => {
+                let _ = tx.inner.rollback().await;
+                Err(failed)
+            }
+        };
+        match committed {
+            Ok(answer) => Ok(ControlFlow::Break(answer)),
+            Err(failed) => self.again(failed).await.map(|()| ControlFlow::Continue(())),
+        }
+    }
+
+    /// Says what a statement read; `None` says that it is to be sent again.
+    pub(super) async fn read<T>(&mut self, worked: Worked<T>) -> Result<Option<T>, StorageError> {
+        match worked {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Failed::Sql(error)) if is_disconnected(&error) => self.reconnect(error).await.map(|()| None),
+            Err(failed) => self.again(failed).await.map(|()| None),
+        }
+    }
+
+    async fn again(&mut self, failed: Failed) -> Result<(), StorageError> {
+        if !failed.is_refusal() || self.began.elapsed() >= PATIENCE {
+            return Err(failed.told());
+        }
+        self.index.retries.fetch_add(1, Ordering::Relaxed);
+        self.pause().await;
+        Ok(())
+    }
+
+    /// The pool may hold as many dead connections as it may have at all.
+    async fn reconnect(&mut self, error: sqlx::Error) -> Result<(), StorageError> {
+        if !is_disconnected(&error) || self.failed > self.index.options.max_connections {
+            return Err(told(&error));
+        }
+        self.failed += 1;
+        Ok(())
+    }
+
+    async fn pause(&mut self) {
+        let most = FIRST.saturating_mul(1 << self.failed.min(10)).min(MOST);
+        self.failed += 1;
+        let chance = u32::from_be_bytes(*Uuid::new_v4().as_bytes().first_chunk().expect("an id has sixteen bytes"));
+        tokio::time::sleep(most.mul_f64(f64::from(chance) / f64::from(u32::MAX))).await;
+    }
+}
+
+/// Does the transition in a transaction of its own, as often as it takes.
+macro_rules! transact {
+    ($index:expr, $tx:ident => $work:expr) => {
+        transact!($index, crate::index::postgres::sql::BEGIN, $tx => $work)
+    };
+    ($index:expr, $begin:expr, $tx:ident => $work:expr) => {{
+        let mut trials = crate::index::postgres::tx::Trials::of($index);
+        loop {
+            let mut $tx = trials.begin($begin).await?;
+            let worked = $work.await;
+            if let std::ops::ControlFlow::Break(answer) = trials.end($tx, worked).await? {
+                break Ok(answer);
+            }
+        }
+    }};
+}
+
+/// Sends statements that only read, each of which sees one moment.
+macro_rules! read {
+    ($index:expr, $on:ident => $work:expr) => {{
+        let mut trials = crate::index::postgres::tx::Trials::of($index);
+        loop {
+            let mut connection = trials.connection().await?;
+            let $on = &mut *connection;
+            let worked: crate::index::postgres::failed::Worked<_> = $work.await;
+            drop(connection);
+            if let Some(answer) = trials.read(worked).await? {
+                break Ok(answer);
+            }
+        }
+    }};
+}
+
+pub(super) use {read, transact};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use mediakeep_keys::Ring;
+use mediakeep_storage::index::postgres::PostgresIndex;
 use mediakeep_storage::retention::Terms;
 use mediakeep_storage::{AssetIndex, BlobKey, BlobStore, StorageError, TenantId, Timestamp};
 use tokio::sync::Semaphore;
@@ -50,6 +51,7 @@ pub struct App {
     /// What every URL begins with, without a slash at the end.
     pub base_url: String,
     live: RwLock<Arc<Live>>,
+    database: Option<Arc<PostgresIndex>>,
     uploads: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
 }
 
@@ -98,6 +100,7 @@ impl App {
         Self {
             live: RwLock::new(Arc::new(live)),
             index: stores.index,
+            database: stores.database,
             blobs: stores.blobs,
             rows: RowCache::new(),
             room: Room::default(),
@@ -110,6 +113,13 @@ impl App {
             started_at: clock.now(),
             settings,
             clock,
+        }
+    }
+
+    /// Ends the connections of an index that has any. Nothing may need the index any more.
+    pub async fn close(&self) {
+        if let Some(database) = &self.database {
+            database.close().await;
         }
     }
 

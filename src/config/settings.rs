@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::address::IndexUrl;
 use super::units::{Size, Span};
 
 /// Declares a section: its members, each with its default. A name that is not among them is refused.
@@ -90,8 +91,8 @@ section! {
 section! {
     /// Where the index lies.
     Index {
-        /// `sled:` and a folder.
-        url: String = "sled:///var/lib/mediakeep/index".into(),
+        /// `sled:` and a folder, or `postgres:` and a database.
+        url: IndexUrl = "sled:///var/lib/mediakeep/index".into(),
     }
 }
 

@@ -100,14 +100,18 @@ impl App {
         Self {
             live: RwLock::new(Arc::new(live)),
             index: stores.index,
-            database: stores.database,
             blobs: stores.blobs,
-            rows: RowCache::new(),
+            // Only a database has other processes that change it.
+            rows: match &stores.database {
+                Some(_) => RowCache::shared(settings.capabilities.revocation_lag.std()),
+                None => RowCache::new(),
+            },
             room: Room::default(),
             inspector: Inspector::new(Patience::default(), metrics.inspections()),
             metrics,
             reads: ReadTrail::default(),
             request_ids: RequestIds::new(BlobKey::generate().to_string()[..12].to_owned()),
+            database: stores.database,
             uploads: Mutex::default(),
             base_url: base_url.trim_end_matches('/').to_owned(),
             started_at: clock.now(),

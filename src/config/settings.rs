@@ -268,7 +268,7 @@ section! {
 section! {
     /// The URLs.
     Capabilities {
-        /// Within which a revocation holds everywhere. In a service of one process it holds on the next request, which is within any.
+        /// Within which a revocation holds in every process. In the one that was told it holds on the next request.
         revocation_lag: Span = Span::seconds(1),
         /// How far another clock may be ahead of ours; it never lengthens a life.
         clock_skew: Span = Span::seconds(60),

@@ -6,8 +6,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use mediakeep_storage::testing;
+use reqwest::Method;
 
-use crate::harness::index;
+use crate::harness::bytes::noise;
+use crate::harness::index::{self, Kind};
+use crate::harness::process::{Place, eventually, ran, url};
 
 /// Stories that would say nothing of PostgreSQL, and why. They are told once, in the ordinary run.
 const TOLD_ONCE: &[(&str, &str)] = &[
@@ -44,6 +47,63 @@ async fn every_story_on_postgresql() {
     let told = tokio::task::spawn_blocking(move || passed(run)).await.expect("it does not panic");
 
     assert_eq!(told, Some(all.len() - told_once.len()), "stories that passed on PostgreSQL");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_on_one_database_are_one_service() {
+    let place = Place::on(Kind::Postgres, "");
+    let (one, other) = (place.serve().await, place.serve_another().await);
+    let sent = one.upload(noise(1_000, 1)).await;
+    let path = url(&sent).trim_start_matches(&one.url("")).to_owned();
+
+    assert_eq!(other.opens(&other.url(&path)).await, 200, "the other serves what one took");
+    for command in [&["sweep"][..], &["verify"]] {
+        place.must_run(command);
+    }
+    let loose = other.request(Method::POST, "/v1/assets").body("hello").send().await.expect("an answer");
+    let loose: serde_json::Value = loose.json().await.expect("JSON");
+    let path = url(&loose).trim_start_matches(&other.url("")).to_owned();
+    assert_eq!(one.opens(&one.url(&path)).await, 200);
+    let asset = format!("/v1/assets/{}", loose["asset"]["assetId"].as_str().expect("an id"));
+    let deleted = other.request(Method::DELETE, &asset).send().await.expect("an answer");
+    assert_eq!(deleted.status(), 204);
+    eventually(async || one.opens(&one.url(&path)).await == 410).await;
+
+    assert!(one.stop().await.success() && other.stop().await.success());
+    assert!(!place.log().contains(index::PASSWORD), "{}", place.log());
+}
+
+#[tokio::test]
+async fn a_password_in_the_address_of_a_database_is_never_shown() {
+    let place = Place::on(Kind::Postgres, "");
+    place.must_run(&["keys", "rotate"]);
+    let said = place.must_run(&["settings"]).stdout;
+    assert!(said.contains("postgres://") && !said.contains(index::PASSWORD), "{said}");
+
+    let (user, nobody) = ("postgres://me:pa55word@", "127.0.0.1:1/media");
+    for (name, address, code) in [
+        ("MEDIAKEEP__INDEX__URL", format!("{user}{nobody}"), 3),
+        ("MEDIAKEEP__INDEX__URL", format!("postgres://{nobody}?user=me&password=pa55word"), 3),
+        ("MEDIAKEEP__INDEX__URL", format!("{user}host:port/media"), 2),
+        ("MEDIAKEEP__INDEX__URL", "postgres://me:pa55word/1@host/media".to_owned(), 2),
+        ("MEDIAKEEP__INDEX__URL", "mysql://me:pa55word@host/media".to_owned(), 2),
+        ("MEDIAKEEP__INDEX", format!("{user}{nobody}"), 2),
+        ("MEDIAKEEP__INDEX__ULR", format!("{user}{nobody}"), 2),
+    ] {
+        for arguments in [&["serve"][..], &["verify"]] {
+            let mut command = place.command(arguments);
+            command.env(name, &address);
+            let ran = ran(command);
+            assert_eq!(ran.code, code, "{address}: {ran:?}");
+            assert!(!ran.stderr.is_empty() && !format!("{ran:?}").contains("pa55word"), "{address}: {ran:?}");
+        }
+    }
+    for line in ["url = \"postgres://me:pa55word@host/media", "url = postgres://me:pa55word@host/media"] {
+        place.write("broken.toml", format!("[index]\n{line}\n"));
+        let ran = place.run(&["--config", "broken.toml", "settings"]);
+        assert!(ran.code == 2 && ran.stderr.contains("broken.toml"), "{ran:?}");
+        assert!(!ran.stderr.contains("pa55word"), "{line}: {}", ran.stderr);
+    }
 }
 
 /// Every story of this binary.

@@ -149,12 +149,24 @@ impl Place {
         self.start(self.command(&["serve"])).await
     }
 
+    /// Serves on a second port from the same stores.
+    pub async fn serve_another(&self) -> Server {
+        let port = free_port();
+        let mut command = self.command(&["serve"]);
+        command.env("MEDIAKEEP__SERVER__LISTEN", format!("127.0.0.1:{port}"));
+        self.start_at(port, command).await
+    }
+
     /// Starts a command that serves, and waits until it answers.
-    pub async fn start(&self, mut command: Command) -> Server {
+    pub async fn start(&self, command: Command) -> Server {
+        self.start_at(self.port, command).await
+    }
+
+    async fn start_at(&self, port: u16, mut command: Command) -> Server {
         let log =
             || Stdio::from(std::fs::File::options().create(true).append(true).open(self.file("log")).expect("a log"));
         let child = command.stdout(log()).stderr(log()).spawn().expect("the program starts");
-        let mut server = Server { child, base: format!("http://127.0.0.1:{}", self.port), client: client() };
+        let mut server = Server { child, base: format!("http://127.0.0.1:{port}"), client: client() };
         let began = Instant::now();
         while server.client.get(format!("{}/readyz", server.base)).send().await.is_err() {
             let ended = server.child.try_wait().expect("a child");

@@ -1,6 +1,6 @@
 //! The programs of a PostgreSQL server: where they are, or how they come here.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,13 +12,19 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 const MISSING: &str = "PostgreSQL's server programs are not here: install Debian's package postgresql, or put the folder of another \
                        system's initdb and pg_ctl on PATH, or name a server in TEST_POSTGRES_URL whose user may create databases";
 
+/// Tells Debian's package to make no server of the whole system; who holds this file's lock is installing the package.
+const NO_MAIN_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/none-of-mediakeep.conf";
+
 /// The folder that they are in; installs them where this user may.
 pub(super) fn folder() -> Result<PathBuf, String> {
+    // A package that is being unpacked by another test process has its programs before they work.
+    if let Ok(installing) = File::open(NO_MAIN_CLUSTER) {
+        let _ = installing.lock_shared();
+    }
     if let Some(folder) = find() {
         return Ok(folder);
     }
-    let is_root = rustix::process::geteuid().is_root();
-    if is_root && on_path("apt-get").is_some() {
+    if rustix::process::geteuid().is_root() && on_path("apt-get").is_some() {
         install().map_err(|error| format!("{MISSING} (apt-get: {error})"))?;
     }
     find().ok_or_else(|| MISSING.to_owned())
@@ -46,18 +52,22 @@ fn on_path(program: &str) -> Option<PathBuf> {
 
 /// Installs Debian's package, and nothing that would run by itself.
 fn install() -> io::Result<()> {
+    let settings = Path::new(NO_MAIN_CLUSTER);
+    fs::create_dir_all(settings.parent().unwrap_or(settings))?;
+    let mut settings = File::options().create(true).append(true).open(settings)?;
+    settings.lock()?;
+    if find().is_some() {
+        return Ok(());
+    }
     let _ = writeln!(io::stderr(), "installing the package postgresql, which the tests need");
-    // The package would make a server of the whole system and start it. Only its programs are wanted.
-    let settings = Path::new("/etc/postgresql-common/createcluster.d");
-    fs::create_dir_all(settings)?;
-    fs::write(settings.join("none-of-mediakeep.conf"), "create_main_cluster = false\n")?;
+    settings.write_all(b"create_main_cluster = false\n")?;
     apt_get(&["update"])?;
     apt_get(&["install", "--yes", "--no-install-recommends", "postgresql"])
 }
 
 fn apt_get(arguments: &[&str]) -> io::Result<()> {
     let mut command = Command::new("apt-get");
-    // Another test process may be installing it at this moment.
+    // Somebody else may be installing something at this moment.
     command.args(["-qq", "-o", "DPkg::Lock::Timeout=300"]).args(arguments);
     let output = command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).output()?;
     if output.status.success() {

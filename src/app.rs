@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use mediakeep_keys::Ring;
+use mediakeep_storage::index::postgres::PostgresIndex;
 use mediakeep_storage::retention::Terms;
 use mediakeep_storage::{AssetIndex, BlobKey, BlobStore, StorageError, TenantId, Timestamp};
 use tokio::sync::Semaphore;
@@ -50,6 +51,7 @@ pub struct App {
     /// What every URL begins with, without a slash at the end.
     pub base_url: String,
     live: RwLock<Arc<Live>>,
+    database: Option<Arc<PostgresIndex>>,
     uploads: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
 }
 
@@ -99,17 +101,29 @@ impl App {
             live: RwLock::new(Arc::new(live)),
             index: stores.index,
             blobs: stores.blobs,
-            rows: RowCache::new(),
+            // Only a database has other processes that change it.
+            rows: match &stores.database {
+                Some(_) => RowCache::shared(settings.capabilities.revocation_lag.std()),
+                None => RowCache::new(),
+            },
             room: Room::default(),
             inspector: Inspector::new(Patience::default(), metrics.inspections()),
             metrics,
             reads: ReadTrail::default(),
             request_ids: RequestIds::new(BlobKey::generate().to_string()[..12].to_owned()),
+            database: stores.database,
             uploads: Mutex::default(),
             base_url: base_url.trim_end_matches('/').to_owned(),
             started_at: clock.now(),
             settings,
             clock,
+        }
+    }
+
+    /// Ends the connections of an index that has any. Nothing may need the index any more.
+    pub async fn close(&self) {
+        if let Some(database) = &self.database {
+            database.close().await;
         }
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 
+pub mod address;
 mod check;
 pub mod settings;
 pub mod units;
@@ -56,10 +57,11 @@ fn read(mut figment: Figment, file: Option<&Path>) -> Result<Settings, ConfigErr
     }
 }
 
-/// One line, whatever the file's own parser has to say.
+/// One line, whatever the file's own parser has to say. It quotes what it cannot read, be it a database's address with its password.
 fn sentence(error: &figment::Error) -> String {
     let lines = error.to_string();
-    lines.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "|").collect::<Vec<_>>().join(" ")
+    let said = lines.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "|");
+    said.map(address::without_databases).collect::<Vec<_>>().join(" ")
 }
 
 /// Where the setting was set, behind a sentence; nothing where it has its default.

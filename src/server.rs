@@ -111,6 +111,7 @@ impl Running {
             }
         };
         let _ = tokio::time::timeout(CLOSE_TIME, closed).await;
+        self.app.close().await;
     }
 
     fn serve(

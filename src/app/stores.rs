@@ -6,11 +6,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use mediakeep_storage::index::postgres::{PostgresIndex, PostgresOptions};
 use mediakeep_storage::index::sled::{SledIndex, SledOptions};
 use mediakeep_storage::{AssetIndex, BlobStore, StorageError};
 use url::Url;
 
 use super::StartError;
+use crate::config::address::IndexPlace;
 use crate::config::{ConfigError, Settings};
 
 /// Both stores.
@@ -20,27 +22,31 @@ pub(super) struct Stores {
     pub(super) index: Arc<dyn AssetIndex>,
     /// The bytes.
     pub(super) blobs: BlobStore,
+    /// The index again, where it is a database whose connections have to be closed.
+    pub(super) database: Option<Arc<PostgresIndex>>,
 }
 
 /// Opens both; makes both if neither has anything.
 pub(super) async fn open_or_make(settings: &Settings) -> Result<Stores, StartError> {
-    if has_index(settings)? {
+    if has_index(settings).await? {
         return open_beside_index(settings).await;
     }
-    if !is_store_empty(settings).await? {
+    // A replica that starts at the same moment may have made the index meanwhile, and put bytes into the store: look again.
+    if !is_store_empty(settings).await? && !has_index(settings).await? {
         return Err(refused(format!(
-            "index.url: there is no index at {}, but the store {} has data: mount the index or restore it from its backup; to begin anew, move the store's data away",
+            "index.url: there is no index at {}, but the store {} has data: mount the index, name the one that belongs to it, or restore it from its backup; to begin anew, move the store's data away",
             settings.index.url, settings.store.url
         )));
     }
     // The store first: whoever finds an index finds its store beside it.
     let blobs = open_blobs(settings)?;
-    Ok(Stores { index: open_index(settings)?, blobs })
+    let (index, database) = open_index(settings).await?;
+    Ok(Stores { index, blobs, database })
 }
 
 /// Opens both, and makes neither: a command that looks after what is there has nothing to do where nothing is.
 pub(super) async fn open_existing(settings: &Settings) -> Result<Stores, StartError> {
-    if !has_index(settings)? {
+    if !has_index(settings).await? {
         return Err(refused(format!(
             "index.url: there is no index at {}: mount it, or name the one that the service uses",
             settings.index.url
@@ -57,19 +63,19 @@ pub(super) async fn open_existing(settings: &Settings) -> Result<Stores, StartEr
 
 /// Whether there is nothing in either.
 pub(super) async fn are_empty(settings: &Settings) -> Result<bool, StartError> {
-    Ok(!has_index(settings)? && is_store_empty(settings).await?)
+    Ok(!has_index(settings).await? && is_store_empty(settings).await?)
 }
 
 async fn open_beside_index(settings: &Settings) -> Result<Stores, StartError> {
-    let index = open_index(settings)?;
+    let (index, database) = open_index(settings).await?;
     let in_memory = store_folder(settings)?.is_none();
     if !in_memory && is_store_empty(settings).await? && holds_bytes(&*index).await? {
         return Err(refused(format!(
-            "store.url: the store {} is empty, but the index {} has assets: mount the store or restore it from its backup; to begin anew, move the index away",
+            "store.url: the store {} is empty, but the index {} has assets: mount the store or restore it from its backup; to begin anew, take another index",
             settings.store.url, settings.index.url
         )));
     }
-    Ok(Stores { index, blobs: open_blobs(settings)? })
+    Ok(Stores { index, blobs: open_blobs(settings)?, database })
 }
 
 /// Blobs are read in pages of this size until one is found that an asset holds; nearly always the first is.
@@ -91,8 +97,11 @@ async fn holds_bytes(index: &dyn AssetIndex) -> Result<bool, StorageError> {
 }
 
 /// Whether there is an index, without making one.
-fn has_index(settings: &Settings) -> Result<bool, StartError> {
-    Ok(index_folder(settings)?.join("db").exists())
+async fn has_index(settings: &Settings) -> Result<bool, StartError> {
+    Ok(match index_place(settings)? {
+        IndexPlace::Sled(folder) => folder.join("db").exists(),
+        IndexPlace::Postgres(url) => PostgresIndex::is_there(url, &PostgresOptions::default()).await?,
+    })
 }
 
 /// Whether the store has nothing, without making it.
@@ -107,30 +116,32 @@ fn open_blobs(settings: &Settings) -> Result<BlobStore, StartError> {
     Ok(BlobStore::open(&address("store.url", &settings.store.url)?)?)
 }
 
-/// Memory for the index's pages. The rows that are asked for again and again have a cache of their own.
+/// Memory for the embedded index's pages. The rows that are asked for again and again have a cache of their own.
 const INDEX_CACHE: u64 = 32 << 20;
 
-fn open_index(settings: &Settings) -> Result<Arc<dyn AssetIndex>, StartError> {
-    let options = SledOptions { cache_bytes: INDEX_CACHE, min_free: settings.store.min_free.0 };
-    Ok(Arc::new(SledIndex::open(&index_folder(settings)?, options)?))
+type Index = (Arc<dyn AssetIndex>, Option<Arc<PostgresIndex>>);
+
+async fn open_index(settings: &Settings) -> Result<Index, StartError> {
+    Ok(match index_place(settings)? {
+        IndexPlace::Sled(folder) => {
+            let options = SledOptions { cache_bytes: INDEX_CACHE, min_free: settings.store.min_free.0 };
+            (Arc::new(SledIndex::open(&folder, options)?), None)
+        }
+        IndexPlace::Postgres(url) => {
+            let index = Arc::new(PostgresIndex::open(url, PostgresOptions::default()).await?);
+            (index.clone(), Some(index))
+        }
+    })
 }
 
-fn index_folder(settings: &Settings) -> Result<PathBuf, StartError> {
-    let url = address("index.url", &settings.index.url)?;
-    if url.scheme() != "sled" {
-        return Err(refused(format!("index.url: this build opens sled:, not {}", settings.index.url)));
-    }
-    Ok(PathBuf::from(percent_decoded(url.path())))
+fn index_place(settings: &Settings) -> Result<IndexPlace<'_>, StartError> {
+    settings.index.url.place().map_err(|why| refused(format!("index.url: {why}")))
 }
 
 /// The folder in which the store's data lies; none of a store that is always empty at first.
 fn store_folder(settings: &Settings) -> Result<Option<PathBuf>, StartError> {
     let url = address("store.url", &settings.store.url)?;
     Ok((url.scheme() == "file").then(|| url.to_file_path().ok()).flatten().map(|folder| folder.join("t")))
-}
-
-fn percent_decoded(path: &str) -> String {
-    percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
 fn address(name: &str, raw: &str) -> Result<Url, ConfigError> {

@@ -3,11 +3,14 @@
 //! An entry is used only while nothing has changed its asset since before the entry was read: every change, once it is in the index
 //! and before it is answered, raises the number of the asset's stripe, and an entry knows the number under which its reading began.
 //! So a revocation holds on the very next request of this process, whatever a slow reader puts into the cache meanwhile.
+//! Where other processes share the index, none of them tells this one what it changed: an entry is used no longer than a revocation may
+//! take to hold everywhere.
 //! What moves the floors of assets without naming them, such as a run's new end, does the same to all of the tenant's entries.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use mediakeep_storage::{AssetId, AssetView, TenantId};
 use moka::sync::Cache;
@@ -20,6 +23,7 @@ pub struct RowCache {
     entries: Cache<AssetId, Entry>,
     assets: Vec<AtomicU64>,
     tenants: Vec<AtomicU64>,
+    trusted: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
@@ -44,17 +48,23 @@ const ENTRIES: u64 = 16_384;
 const STRIPES: usize = 4_096;
 
 /// A reading that has begun: whatever changes from here on makes its result unfit for the cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Reading {
     asset: u64,
     tenant: u64,
+    began: Instant,
 }
 
 impl RowCache {
-    /// An empty one.
+    /// An empty one of an index that this process alone changes.
     pub fn new() -> Self {
         let stripes = || (0..STRIPES).map(|_| AtomicU64::new(0)).collect();
-        Self { entries: Cache::new(ENTRIES), assets: stripes(), tenants: stripes() }
+        Self { entries: Cache::new(ENTRIES), assets: stripes(), tenants: stripes(), trusted: None }
+    }
+
+    /// An empty one of an index that other processes change too: what was read is trusted for so long.
+    pub fn shared(trusted: Duration) -> Self {
+        Self { trusted: Some(trusted), ..Self::new() }
     }
 
     /// The row, if it is there and nothing has changed since; else the permission to bring it.
@@ -62,11 +72,18 @@ impl RowCache {
         let now = Reading {
             asset: self.stripe(id).load(Ordering::SeqCst),
             tenant: self.tenant_stripe(tenant).load(Ordering::SeqCst),
+            began: Instant::now(),
         };
         match self.entries.get(&id) {
-            Some(entry) if entry.read_at == now && entry.row.view.record.tenant == *tenant => Ok(entry.row),
+            Some(entry) if self.holds(entry.read_at, now) && entry.row.view.record.tenant == *tenant => Ok(entry.row),
             _ => Err(now),
         }
+    }
+
+    /// Whether what was read then is still true, or true enough.
+    fn holds(&self, then: Reading, now: Reading) -> bool {
+        let unchanged = then.asset == now.asset && then.tenant == now.tenant;
+        unchanged && self.trusted.is_none_or(|trusted| now.began - then.began < trusted)
     }
 
     /// Keeps a row that was read.

@@ -57,7 +57,7 @@ fn defaults(data: &Path) -> Result<Settings, Failure> {
         Ok(url.as_str().trim_end_matches('/').replacen("file:", scheme, 1))
     };
     settings.store.url = folder("file:", "blobs")?;
-    settings.index.url = folder("sled:", "index")?;
+    settings.index.url = folder("sled:", "index")?.into();
     settings.keys.ring = data.join("keys").join("ring.json");
     settings.server.admin_listen = "127.0.0.1:8788".to_owned();
     settings.telemetry.log = "warn".to_owned();

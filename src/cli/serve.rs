@@ -49,6 +49,7 @@ async fn check_expiry(settings: &Settings, accepted: Option<usize>) -> Result<()
     }
     let app = App::open(settings.clone(), Clock::System, "").await?;
     let due = sweep::count_due(&app, usize::MAX).await?;
+    app.close().await;
     if due > accepted.unwrap_or(0).max(UNASKED_EXPIRY) {
         return Err(Failure::BadUse(format!(
             "{due} assets would expire at once under these settings: look at `mediakeep sweep --dry-run`, then start with --accept-expiry {due}"

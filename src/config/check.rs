@@ -19,8 +19,14 @@ pub(super) struct Refusal {
 
 /// The first setting that cannot be.
 pub(super) fn refusal(settings: &Settings) -> Option<Refusal> {
-    let refusals =
-        [addresses(settings), lengths(settings), bounds(settings), not_here_yet(settings), tenants(settings)];
+    let refusals = [
+        addresses(settings),
+        index(settings),
+        lengths(settings),
+        bounds(settings),
+        not_here_yet(settings),
+        tenants(settings),
+    ];
     refusals.into_iter().flatten().next()
 }
 
@@ -71,6 +77,10 @@ fn addresses(settings: &Settings) -> Option<Refusal> {
     }
     let proxy = server.trusted_proxies.iter().find(|proxy| proxy.parse::<IpAddr>().is_err());
     proxy.and_then(|proxy| refuse("server.trusted_proxies", format!("{proxy:?} is not an IP address")))
+}
+
+fn index(settings: &Settings) -> Option<Refusal> {
+    settings.index.url.place().err().and_then(|why| refuse("index.url", why))
 }
 
 fn lengths(settings: &Settings) -> Option<Refusal> {

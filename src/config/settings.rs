@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::address::IndexUrl;
 use super::units::{Size, Span};
 
 /// Declares a section: its members, each with its default. A name that is not among them is refused.
@@ -90,8 +91,8 @@ section! {
 section! {
     /// Where the index lies.
     Index {
-        /// `sled:` and a folder.
-        url: String = "sled:///var/lib/mediakeep/index".into(),
+        /// `sled:` and a folder, or `postgres:` and a database.
+        url: IndexUrl = "sled:///var/lib/mediakeep/index".into(),
     }
 }
 
@@ -267,7 +268,7 @@ section! {
 section! {
     /// The URLs.
     Capabilities {
-        /// Within which a revocation holds everywhere. In a service of one process it holds on the next request, which is within any.
+        /// Within which a revocation holds in every process. In the one that was told it holds on the next request.
         revocation_lag: Span = Span::seconds(1),
         /// How far another clock may be ahead of ours; it never lengthens a life.
         clock_skew: Span = Span::seconds(60),

@@ -39,6 +39,8 @@ pub mod ids;
 pub mod index;
 pub mod record;
 pub mod retention;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use audit::{AuditEvent, AuditRow};
 pub use blob::BlobStore;

@@ -3,8 +3,7 @@
 use mediakeep::audit;
 use mediakeep::config::settings::AuditReads;
 use mediakeep_storage::audit::{AuditKind, AuditRow};
-use mediakeep_storage::index::sled::{SledIndex, SledOptions};
-use mediakeep_storage::{AssetId, AssetIndex, TenantId};
+use mediakeep_storage::{AssetId, TenantId};
 use serde_json::{Value, json};
 
 use crate::harness::Host;
@@ -119,7 +118,7 @@ async fn keys_that_come_and_go_stand_in_the_chain() {
     assert!(server.stop().await.success());
     place.must_run(&["keys", "retire", &old, "--force"]);
 
-    let index = SledIndex::open(&place.file("index"), SledOptions::default()).expect("an index");
+    let index = place.index().open().await;
     while index.seal_audit(1_000).await.expect("sealed") > 0 {}
     let rows = index.audit_rows(&TenantId::parse("acme").expect("a tenant"), 0, 1_000).await.expect("rows");
 

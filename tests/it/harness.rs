@@ -1,6 +1,6 @@
 //! A host, its callers, and what they send.
 //!
-//! [`Host`] is the real service on port 0 with its stores in a folder of its own, gone afterwards. Its clock stands still until a test
+//! [`Host`] is the real service on port 0 with its stores in a folder (and a database) of its own, gone afterwards. Its clock stands still until a test
 //! turns it. [`Caller`] is somebody with a credential, or nobody; what a caller may do is in how it was made.
 
 use std::sync::Arc;
@@ -21,8 +21,11 @@ use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use index::{Home, Kind};
+
 pub mod bytes;
 pub mod form;
+pub mod index;
 pub mod log;
 pub mod process;
 pub mod raw;
@@ -41,6 +44,7 @@ pub struct Host {
     settings: Settings,
     client: Client,
     folder: Arc<TempDir>,
+    index: Home,
 }
 
 impl Host {
@@ -52,19 +56,21 @@ impl Host {
     /// With settings of the test's own.
     pub async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a folder"));
+        let index = Home::new(Kind::of_this_process(), folder.path()).await;
         let mut settings = settings(&folder);
+        settings.index.url = index.url().into();
         change(&mut settings);
         let at = Timestamp::from_second(BEGINNING).expect("a time in range");
-        Self::serve(settings, Clock::manual(at), folder).await
+        Self::serve(settings, Clock::manual(at), folder, index).await
     }
 
-    async fn serve(settings: Settings, clock: Clock, folder: Arc<TempDir>) -> Self {
+    async fn serve(settings: Settings, clock: Clock, folder: Arc<TempDir>, index: Home) -> Self {
         let running = server::start(settings.clone(), clock.clone(), None).await.expect("the service starts");
         // A second provider is refused, and then there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client =
             Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
-        Self { running, clock, settings, client, folder }
+        Self { running, clock, settings, client, folder, index }
     }
 
     /// Stops the service in good order and starts it on the same stores.
@@ -74,12 +80,12 @@ impl Host {
 
     /// The same with changed settings.
     pub async fn restart_with(self, change: impl FnOnce(&mut Settings)) -> Self {
-        let Self { running, clock, mut settings, folder, .. } = self;
+        let Self { running, clock, mut settings, folder, index, .. } = self;
         // URLs that were given out before have to hold: the port stays.
         settings.server.listen = running.address.to_string();
         running.stop().await;
         change(&mut settings);
-        Self::serve(settings, clock, folder).await
+        Self::serve(settings, clock, folder, index).await
     }
 
     /// The service's parts, for a look behind the scenes.
@@ -372,7 +378,6 @@ fn settings(folder: &TempDir) -> Settings {
     settings.server.public_base_url = String::new();
     settings.store.url = format!("file://{path}/blobs");
     settings.store.min_free = Size(0);
-    settings.index.url = format!("sled://{path}/index");
     settings.keys.ring = folder.path().join("keys/ring.json");
     // The background is the test's to run.
     settings.retention.sweep_interval = Span::hours(24 * 365);

@@ -6,6 +6,7 @@ mod harness;
 
 mod arrows;
 mod audit;
+mod backends;
 mod callers;
 mod capabilities;
 mod command_line;

@@ -15,8 +15,8 @@ fn refused(place: &Place, name: &str) -> String {
     ran.stderr
 }
 
-#[test]
-fn a_setting_that_cannot_be_stops_the_start_with_its_name_and_its_file() {
+#[tokio::test]
+async fn a_setting_that_cannot_be_stops_the_start_with_its_name_and_its_file() {
     let place = Place::new();
     let key = |more: &str| {
         format!(
@@ -79,7 +79,7 @@ fn a_setting_that_cannot_be_stops_the_start_with_its_name_and_its_file() {
     }
     place.write("mediakeep.toml", "[server\nlisten = 1");
     assert!(refused(&place, "not TOML").contains("mediakeep.toml"));
-    assert!(!place.file("blobs").exists() && !place.file("index").exists(), "nothing was made on the way");
+    assert!(!place.file("blobs").exists() && !place.index().is_made().await, "nothing was made on the way");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn nobody_who_could_call_is_no_service() {
 
 #[tokio::test]
 async fn a_ring_that_is_missing_beside_data_is_told_of_and_not_replaced() {
-    let place = Place::new();
+    let mut place = Place::new();
     let server = place.serve().await;
     let answer = server.request(reqwest::Method::POST, "/v1/runs/run-1/assets").body("hello").send().await;
     assert_eq!(answer.expect("an answer").status(), 201);
@@ -194,45 +194,54 @@ async fn a_ring_that_is_missing_beside_data_is_told_of_and_not_replaced() {
         assert!(!place.file("keys/ring.json").exists(), "{command:?}");
     }
     // Also when one of the two stores is lost.
-    std::fs::rename(place.file("index"), place.file("kept")).expect("a rename");
+    place.lose_index();
     assert_eq!(place.run(&["serve"]).code, 2);
-    std::fs::rename(place.file("kept"), place.file("index")).expect("a rename");
+    place.find_index();
     std::fs::rename(place.file("kept.json"), place.file("keys/ring.json")).expect("a rename");
     assert!(place.serve().await.stop().await.success());
 }
 
 #[tokio::test]
 async fn an_index_or_a_store_that_is_missing_beside_the_others_data_is_told_of_and_not_replaced() {
-    let place = Place::new();
+    let mut place = Place::new();
     let server = place.serve().await;
     let sent = server.upload(png(3, 3)).await;
     assert!(server.stop().await.success());
 
-    for (missing, setting) in [("index", "index.url"), ("blobs", "store.url")] {
-        std::fs::rename(place.file(missing), place.file("kept")).expect("a rename");
-        // A place where nothing is mounted may be there, or not.
-        for mount_point in [false, true] {
-            if mount_point {
-                std::fs::create_dir(place.file(missing)).expect("a folder");
-            }
-            for command in [&["serve"][..], &["verify"], &["sweep"], &["keys", "retire", "k", "--force"]] {
-                let ran = place.run(command);
-                assert_eq!(ran.code, 2, "{missing} {command:?}: {ran:?}");
-                assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{missing} {command:?}: {}", ran.stderr);
-                assert!(ran.stderr.contains(setting) && ran.stderr.contains("mount"), "{missing}: {}", ran.stderr);
-                let made = std::fs::read_dir(place.file(missing)).map_or(0, Iterator::count);
-                assert_eq!(made, 0, "{missing} {command:?}");
-            }
-        }
-        std::fs::remove_dir(place.file(missing)).expect("an empty folder");
-        std::fs::rename(place.file("kept"), place.file(missing)).expect("a rename");
-    }
+    place.lose_index();
+    refused_without(&place, "index", "index.url");
+    assert!(!place.index().is_made().await);
+    place.find_index();
+
+    std::fs::rename(place.file("blobs"), place.file("kept")).expect("a rename");
+    refused_without(&place, "blobs", "store.url");
+    std::fs::rename(place.file("kept"), place.file("blobs")).expect("a rename");
+
     let server = place.serve().await;
     assert_eq!(server.opens(url(&sent)).await, 200);
 }
 
-#[test]
-fn a_command_that_looks_after_stores_makes_none() {
+/// Every command refuses, names the setting, and makes nothing in the folder that is missing.
+fn refused_without(place: &Place, missing: &str, setting: &str) {
+    // A place where nothing is mounted may be there, or not.
+    for mount_point in [false, true] {
+        if mount_point {
+            std::fs::create_dir(place.file(missing)).expect("a folder");
+        }
+        for command in [&["serve"][..], &["verify"], &["sweep"], &["keys", "retire", "k", "--force"]] {
+            let ran = place.run(command);
+            assert_eq!(ran.code, 2, "{missing} {command:?}: {ran:?}");
+            assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{missing} {command:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains(setting) && ran.stderr.contains("mount"), "{missing}: {}", ran.stderr);
+            let made = std::fs::read_dir(place.file(missing)).map_or(0, Iterator::count);
+            assert_eq!(made, 0, "{missing} {command:?}");
+        }
+    }
+    std::fs::remove_dir(place.file(missing)).expect("an empty folder");
+}
+
+#[tokio::test]
+async fn a_command_that_looks_after_stores_makes_none() {
     let place = Place::new();
     place.must_run(&["keys", "rotate"]);
     for command in [&["verify"][..], &["sweep"], &["sweep", "--dry-run"], &["keys", "retire", "k"]] {
@@ -240,7 +249,7 @@ fn a_command_that_looks_after_stores_makes_none() {
         assert_eq!(ran.code, 2, "{command:?}: {ran:?}");
         assert!(ran.stderr.contains("there is no index"), "{command:?}: {}", ran.stderr);
     }
-    assert!(!place.file("index").exists() && !place.file("blobs").exists());
+    assert!(!place.index().is_made().await && !place.file("blobs").exists());
 }
 
 #[tokio::test]

@@ -124,7 +124,7 @@ fn settings(folder: &Path, address: SocketAddr) -> Settings {
     let mut settings = Settings::default();
     settings.server.listen = address.to_string();
     settings.store.url = format!("file://{}/blobs", folder.display());
-    settings.index.url = format!("sled://{}/index", folder.display());
+    settings.index.url = format!("sled://{}/index", folder.display()).into();
     settings.keys.ring = folder.join("keys/ring.json");
     settings.retention.sweep_interval = Span::hours(24);
     settings.access.api_keys.push(ApiKey {

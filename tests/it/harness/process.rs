@@ -11,6 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::index::{Home, Kind};
+
 /// The secret of the key that every settings file here lets in.
 const SECRET: &str = "secret-of-the-process-tests";
 
@@ -21,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Place {
     folder: TempDir,
     port: u16,
+    index: Home,
+    lost: Option<Home>,
 }
 
 /// What a command left behind.
@@ -40,7 +44,14 @@ impl Place {
 
     /// The same with further lines, or whole sections.
     pub fn with(more: &str) -> Self {
-        let place = Self { folder: tempfile::tempdir().expect("a folder"), port: free_port() };
+        Self::on(Kind::of_this_process(), more)
+    }
+
+    /// The same on that kind of index.
+    pub fn on(kind: Kind, more: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = Home::create(kind, folder.path());
+        let place = Self { folder, port: free_port(), index, lost: None };
         place.configure(more);
         place
     }
@@ -53,10 +64,11 @@ impl Place {
     /// The settings that every file here begins with; the last section is that of the one API key.
     fn settings(&self) -> String {
         let (path, port, digest) = (self.path().display(), self.port, hash_secret(SECRET));
+        let index = self.index.url();
         format!(
             "[server]\nlisten = \"127.0.0.1:{port}\"\n\
              [store]\nurl = \"file://{path}/blobs\"\nmin_free = \"0\"\n\
-             [index]\nurl = \"sled://{path}/index\"\n\
+             [index]\nurl = \"{index}\"\n\
              [keys]\nring = \"{path}/keys/ring.json\"\n\
              [[access.api_keys]]\nid = \"acme\"\ntenant = \"acme\"\nsecret_sha256 = \"{digest}\"\n\
              scopes = [\"assets:write\", \"assets:read\", \"assets:mint\", \"runs:write\"]\n"
@@ -82,6 +94,29 @@ impl Place {
         self.port
     }
 
+    pub fn index(&self) -> &Home {
+        &self.index
+    }
+
+    /// Takes the index away: nothing is mounted where it was, or the address leads to another database.
+    pub fn lose_index(&mut self) {
+        match self.index.kind() {
+            Kind::Sled => std::fs::rename(self.file("index"), self.file("kept")).expect("a rename"),
+            Kind::Postgres => {
+                let empty = Home::create(Kind::Postgres, self.path());
+                self.lost = Some(std::mem::replace(&mut self.index, empty));
+            }
+        }
+    }
+
+    /// Brings it back.
+    pub fn find_index(&mut self) {
+        match self.lost.take() {
+            None => std::fs::rename(self.file("kept"), self.file("index")).expect("a rename"),
+            Some(lost) => self.index = lost,
+        }
+    }
+
     /// The program with these arguments, in this folder, with nothing of ours in its environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediakeep"));
@@ -91,6 +126,9 @@ impl Place {
             }
         }
         command.args(arguments).current_dir(self.path()).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
+        if self.lost.is_some() {
+            command.env("MEDIAKEEP__INDEX__URL", self.index.url());
+        }
         command
     }
 
@@ -111,12 +149,24 @@ impl Place {
         self.start(self.command(&["serve"])).await
     }
 
+    /// Serves on a second port from the same stores.
+    pub async fn serve_another(&self) -> Server {
+        let port = free_port();
+        let mut command = self.command(&["serve"]);
+        command.env("MEDIAKEEP__SERVER__LISTEN", format!("127.0.0.1:{port}"));
+        self.start_at(port, command).await
+    }
+
     /// Starts a command that serves, and waits until it answers.
-    pub async fn start(&self, mut command: Command) -> Server {
+    pub async fn start(&self, command: Command) -> Server {
+        self.start_at(self.port, command).await
+    }
+
+    async fn start_at(&self, port: u16, mut command: Command) -> Server {
         let log =
             || Stdio::from(std::fs::File::options().create(true).append(true).open(self.file("log")).expect("a log"));
         let child = command.stdout(log()).stderr(log()).spawn().expect("the program starts");
-        let mut server = Server { child, base: format!("http://127.0.0.1:{}", self.port), client: client() };
+        let mut server = Server { child, base: format!("http://127.0.0.1:{port}"), client: client() };
         let began = Instant::now();
         while server.client.get(format!("{}/readyz", server.base)).send().await.is_err() {
             let ended = server.child.try_wait().expect("a child");

@@ -1,0 +1,133 @@
+//! The same stories on the other index.
+//!
+//! The stories of this binary run on the embedded index. One of them starts a PostgreSQL server, and the whole binary once more on it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+use mediakeep_storage::testing;
+use reqwest::Method;
+
+use crate::harness::bytes::noise;
+use crate::harness::index::{self, Kind};
+use crate::harness::process::{Place, eventually, ran, url};
+
+/// Stories that would say nothing of PostgreSQL, and why. They are told once, in the ordinary run.
+const TOLD_ONCE: &[(&str, &str)] = &[
+    ("arrows::", "reads source files"),
+    ("backends::", "this, and stories that name their index themselves"),
+    ("command_line::help_lists_what_there_is", "needs no index"),
+    ("command_line::the_openapi_document_needs_no_configuration", "needs no index"),
+    ("crash::an_index_that_was_cut_off_while_it_was_made_is_made_anew", "cuts off a file of sled's"),
+    ("quickstart::", "its index is always sled"),
+    ("settings::a_file_that_is_named_has_to_exist", "needs no index"),
+    (
+        "settings::a_second_process_on_one_index_is_told_so_within_a_second",
+        "sled's file lock: PostgreSQL takes a second process",
+    ),
+    ("settings::a_variable_wins_over_the_file_and_both_over_the_default", "needs no index"),
+];
+
+/// Lives of the crash story on PostgreSQL: which moments it finds depends on the service's code more than on the index's.
+const KILLS: &str = "4";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_story_on_postgresql() {
+    let server = testing::server_url().await;
+    let all = stories();
+    let told_once: Vec<&String> =
+        all.iter().filter(|story| TOLD_ONCE.iter().any(|(name, _)| story.starts_with(name))).collect();
+    for (name, _) in TOLD_ONCE {
+        assert!(told_once.iter().any(|story| story.starts_with(name)), "{name} is no story any more");
+    }
+
+    let mut run = this_binary();
+    run.args(TOLD_ONCE.iter().flat_map(|(name, _)| ["--skip", name]));
+    run.env(index::VARIABLE, "postgres").env(testing::SERVER_VARIABLE, server.as_str()).env("MEDIAKEEP_KILLS", KILLS);
+    let told = tokio::task::spawn_blocking(move || passed(run)).await.expect("it does not panic");
+
+    assert_eq!(told, Some(all.len() - told_once.len()), "stories that passed on PostgreSQL");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_on_one_database_are_one_service() {
+    let place = Place::on(Kind::Postgres, "");
+    let (one, other) = (place.serve().await, place.serve_another().await);
+    let sent = one.upload(noise(1_000, 1)).await;
+    let path = url(&sent).trim_start_matches(&one.url("")).to_owned();
+
+    assert_eq!(other.opens(&other.url(&path)).await, 200, "the other serves what one took");
+    for command in [&["sweep"][..], &["verify"]] {
+        place.must_run(command);
+    }
+    let loose = other.request(Method::POST, "/v1/assets").body("hello").send().await.expect("an answer");
+    let loose: serde_json::Value = loose.json().await.expect("JSON");
+    let path = url(&loose).trim_start_matches(&other.url("")).to_owned();
+    assert_eq!(one.opens(&one.url(&path)).await, 200);
+    let asset = format!("/v1/assets/{}", loose["asset"]["assetId"].as_str().expect("an id"));
+    let deleted = other.request(Method::DELETE, &asset).send().await.expect("an answer");
+    assert_eq!(deleted.status(), 204);
+    eventually(async || one.opens(&one.url(&path)).await == 410).await;
+
+    assert!(one.stop().await.success() && other.stop().await.success());
+    assert!(!place.log().contains(index::PASSWORD), "{}", place.log());
+}
+
+#[tokio::test]
+async fn a_password_in_the_address_of_a_database_is_never_shown() {
+    let place = Place::on(Kind::Postgres, "");
+    place.must_run(&["keys", "rotate"]);
+    let said = place.must_run(&["settings"]).stdout;
+    assert!(said.contains("postgres://") && !said.contains(index::PASSWORD), "{said}");
+
+    let (user, nobody) = ("postgres://me:pa55word@", "127.0.0.1:1/media");
+    for (name, address, code) in [
+        ("MEDIAKEEP__INDEX__URL", format!("{user}{nobody}"), 3),
+        ("MEDIAKEEP__INDEX__URL", format!("postgres://{nobody}?user=me&password=pa55word"), 3),
+        ("MEDIAKEEP__INDEX__URL", format!("{user}host:port/media"), 2),
+        ("MEDIAKEEP__INDEX__URL", "postgres://me:pa55word/1@host/media".to_owned(), 2),
+        ("MEDIAKEEP__INDEX__URL", "mysql://me:pa55word@host/media".to_owned(), 2),
+        ("MEDIAKEEP__INDEX", format!("{user}{nobody}"), 2),
+        ("MEDIAKEEP__INDEX__ULR", format!("{user}{nobody}"), 2),
+    ] {
+        for arguments in [&["serve"][..], &["verify"]] {
+            let mut command = place.command(arguments);
+            command.env(name, &address);
+            let ran = ran(command);
+            assert_eq!(ran.code, code, "{address}: {ran:?}");
+            assert!(!ran.stderr.is_empty() && !format!("{ran:?}").contains("pa55word"), "{address}: {ran:?}");
+        }
+    }
+    for line in ["url = \"postgres://me:pa55word@host/media", "url = postgres://me:pa55word@host/media"] {
+        place.write("broken.toml", format!("[index]\n{line}\n"));
+        let ran = place.run(&["--config", "broken.toml", "settings"]);
+        assert!(ran.code == 2 && ran.stderr.contains("broken.toml"), "{ran:?}");
+        assert!(!ran.stderr.contains("pa55word"), "{line}: {}", ran.stderr);
+    }
+}
+
+/// Every story of this binary.
+fn stories() -> Vec<String> {
+    let output = this_binary().args(["--list", "--format", "terse"]).output().expect("a list");
+    let list = String::from_utf8(output.stdout).expect("text");
+    list.lines().filter_map(|line| line.strip_suffix(": test").map(str::to_owned)).collect()
+}
+
+fn this_binary() -> Command {
+    Command::new(std::env::current_exe().expect("a path"))
+}
+
+/// Runs stories to their end, showing what they say; how many there were, if all of them passed.
+fn passed(mut run: Command) -> Option<usize> {
+    let mut child = run.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut passed = None;
+    for line in BufReader::new(child.stdout.take().expect("a pipe")).lines() {
+        let line = line.expect("text");
+        // Past the capture of this test's own output: whoever waits sees how far it is.
+        let _ = writeln!(std::io::stdout(), "on postgresql: {line}");
+        if let Some(result) = line.strip_prefix("test result: ok. ") {
+            passed = result.split(' ').next().and_then(|count| count.parse().ok());
+        }
+    }
+    child.wait().expect("its end").success().then_some(passed).flatten()
+}

@@ -2,10 +2,11 @@
 
 use std::io;
 
-/// A store did not do what it was asked. Nothing of the transition has happened, unless the variant says otherwise.
+/// A store did not do what it was asked. Nothing of the transition has happened, unless the variant or its reason says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// The store cannot be reached or has stopped working; trying again later may help.
+    /// The store cannot be reached or has stopped working; trying again later may help. If the connection to a shared index broke off
+    /// while it was committing, the reason says that the outcome is not known.
     #[error("the {store} is not available: {reason}")]
     Unavailable {
         /// Which one: `index` or `store`.

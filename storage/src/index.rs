@@ -169,7 +169,8 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError>;
 
     /// Looks at the assets of one look: expires each live one whose floor is past, computed anew inside the transaction, and lets
-    /// the others be. At most `limit` assets a call; the look stays until it has seen all.
+    /// the others be. At most `limit` assets a call; the look stays until it has seen all. A look that another sweep is at is left to
+    /// it, as done.
     ///
     /// A dead asset whose tombstone has had its time is dropped with all its references.
     async fn settle(

@@ -10,10 +10,16 @@
 //!   a reader beside it, and the audit event that it carries is written with it.
 //! - **Durable**: when a transition's call returns `Ok`, neither SIGKILL nor a power cut takes it back. When [`blob::Staging::seal`]
 //!   returns, the same holds for the bytes and for the folder entries that lead to them.
-//! - **Visible**: what a call has returned `Ok` for, every later call in the process sees. A reader may see a transition an instant
-//!   before it is durable; nobody is *told* that it happened before it is.
+//! - **Visible**: what a call has returned `Ok` for, every later call sees, in this process and, where replicas share an index, in
+//!   every other: nothing is cached below this trait. What the service keeps of rows above it is the service's own, and so is how
+//!   long. A reader may see a transition an instant before it is durable; nobody is *told* that it happened before it is.
+//! - **Unanswered**: a caller that stops waiting leaves its transition whole or undone, never in part. [`StorageError::Unavailable`]
+//!   says that nothing has happened, unless it says that the answer was lost: then the next read tells.
 //! - A row is visible only once its bytes are complete and durable; bytes are removed only once no row points at them. A crash can
 //!   leave an orphan, never a live asset without bytes.
+//!
+//! One index is embedded ([`index::sled`]: one process, nothing to install), one is shared ([`index::postgres`]: many replicas). Both
+//! pass the same suite, races and random sequences included.
 //!
 //! # The life of a blob
 //!

@@ -147,6 +147,13 @@ pub fn floor(
     Floor { until, source, protected: protected.map(|(until, _)| until) }
 }
 
+/// Until when the row of a dead asset stays, so that whoever reads the log of a run learns what became of it: the term counts from the
+/// end of the last run that references it, or from its death if none does.
+pub fn tombstone(died_at: Timestamp, run_ends: impl IntoIterator<Item = RunEnd>, terms: &Terms) -> Until {
+    let last = run_ends.into_iter().map(RunEnd::until).max();
+    last.unwrap_or(Until::At(died_at)).plus(terms.tombstone_record)
+}
+
 /// Something that protects an asset, and how long; grace included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protector {
@@ -411,6 +418,15 @@ mod tests {
 
         let endless = floor(Some(3), &[RunEnd::Open, RunEnd::At(day(4))]);
         assert_eq!((endless.until, endless.source), (Until::Endless, FloorSource::Run));
+    }
+
+    #[test]
+    fn a_tombstone_counts_from_the_last_run_or_from_the_death() {
+        let ends = |ends: &[RunEnd]| tombstone(day(3), ends.iter().copied(), &terms());
+
+        assert_eq!(ends(&[]), Until::At(day(93)));
+        assert_eq!(ends(&[RunEnd::At(day(1)), RunEnd::Default(day(2))]), Until::At(day(92)));
+        assert_eq!(ends(&[RunEnd::At(day(9)), RunEnd::Open]), Until::Endless);
     }
 
     #[test]

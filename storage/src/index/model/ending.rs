@@ -7,7 +7,7 @@ use crate::audit::AuditEvent;
 use crate::ids::{AssetId, BlobKey, TenantId};
 use crate::index::{Deleted, Look, LookAt, Settlement, expiry_event};
 use crate::record::{AssetRecord, AssetState, Doomed};
-use crate::retention::{Terms, Until, after};
+use crate::retention::{Terms, Until, after, tombstone};
 
 impl State {
     /// Until when this row stays as it is: a live one until its floor, a dead one until its tombstone goes.
@@ -16,8 +16,7 @@ impl State {
             AssetState::Live => return self.floor(record, terms).until,
             AssetState::Expired { at } | AssetState::Erased { at } => at,
         };
-        let last = self.runs_of(record).into_iter().map(|run| run.end.until()).max();
-        last.unwrap_or(Until::At(died_at)).plus(terms.tombstone_record)
+        tombstone(died_at, self.runs_of(record).into_iter().map(|run| run.end), terms)
     }
 
     pub(super) fn due(&self, now: Timestamp, limit: usize) -> Vec<Look> {

@@ -18,7 +18,7 @@ use crate::audit::AuditEvent;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::{Deleted, Look, LookAt, Settlement, expiry_event};
 use crate::record::{AssetRecord, AssetState};
-use crate::retention::{RunEnd, Terms, Until, after, floor};
+use crate::retention::{RunEnd, Terms, Until, after, floor, tombstone};
 
 /// How long a call waits that found its look in the hands of another: it is about to be done there, and asking at once is idle.
 const BUSY: Duration = Duration::from_millis(10);
@@ -285,9 +285,7 @@ fn until(asset: &AssetRow, referring: &HashMap<AssetId, Referring>, terms: &Term
     let ends = referring.get(&record.id).into_iter().flatten().map(|(_, end)| *end);
     match record.state {
         AssetState::Live => floor(record.created_at, record.asked_until, ends, terms).until,
-        AssetState::Expired { at } | AssetState::Erased { at } => {
-            ends.map(RunEnd::until).max().unwrap_or(Until::At(at)).plus(terms.tombstone_record)
-        }
+        AssetState::Expired { at } | AssetState::Erased { at } => tombstone(at, ends, terms),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::index::codec::{corrupt, decode};
 use crate::record::{AssetRecord, AssetView, RunRecord};
-use crate::retention::{Floor, Terms, Until, floor};
+use crate::retention::{Floor, RunEnd, Terms, Until, floor, tombstone};
 
 /// An asset, and when it is looked at.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -216,19 +216,19 @@ impl<'a> Rows<'a> {
         Ok(Keeping { floor, references, count, seen_by_run })
     }
 
-    /// Until when the row of a dead asset stays, so that whoever reads the log of a run learns what became of it.
+    /// Until when the row of a dead asset stays.
     pub(super) fn tombstone(
         self,
         record: &AssetRecord,
         died_at: Timestamp,
         terms: &Terms,
     ) -> Result<Until, StorageError> {
-        let mut last: Option<Until> = None;
-        for reference in self.runs_of(&record.tenant, record.id) {
-            let end = self.referencing(&record.tenant, &reference?.1)?.record.end.until();
-            last = last.max(Some(end));
-        }
-        Ok(last.unwrap_or(Until::At(died_at)).plus(terms.tombstone_record))
+        let end = |reference: Result<(u64, RunId), StorageError>| {
+            Ok(self.referencing(&record.tenant, &reference?.1)?.record.end)
+        };
+        let ends: Vec<RunEnd> =
+            self.runs_of(&record.tenant, record.id).map(end).collect::<Result<_, StorageError>>()?;
+        Ok(tombstone(died_at, ends, terms))
     }
 
     /// A run that a reference names.

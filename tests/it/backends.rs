@@ -26,6 +26,10 @@ const TOLD_ONCE: &[(&str, &str)] = &[
         "sled's file lock: PostgreSQL takes a second process",
     ),
     ("settings::a_variable_wins_over_the_file_and_both_over_the_default", "needs no index"),
+    (
+        "sweep::ten_thousand_assets_follow_one_put",
+        "ten thousand transactions that want one blob's row take minutes; other stories of the sweep have hundreds",
+    ),
 ];
 
 /// Lives of the crash story on PostgreSQL: which moments it finds depends on the service's code more than on the index's.

@@ -4,9 +4,9 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::harness::bytes::png;
-use crate::harness::log;
 use crate::harness::told::Told;
 use crate::harness::{Host, credential};
+use crate::harness::{index, log};
 
 #[tokio::test]
 async fn no_line_of_the_log_holds_what_opens_anything() {
@@ -25,6 +25,7 @@ async fn no_line_of_the_log_holds_what_opens_anything() {
         token(&delivery),
         credential("acme", "all"),
         "secret-of-acme-all".into(),
+        index::PASSWORD.into(),
         "payroll".into(),
     ];
 

@@ -6,7 +6,7 @@
 //! 2. stage the bytes, hashed and counted on their way, against the limit;
 //! 3. seal them: complete and durable, and still nobody's;
 //! 4. look at what they are, off the async threads, bounded, never refusing what is merely broken;
-//! 5. write the recovery record;
+//! 5. write the recovery record; where it names equal bytes that the store has lost, these are put in their place before;
 //! 6. publish: asset, reference, idempotency answer and audit event in one transition;
 //! 7. if equal bytes were there already, discard the copy.
 //!

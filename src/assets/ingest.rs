@@ -195,7 +195,8 @@ impl Ingest {
             return Err(AssetError::IdempotencyMismatch);
         }
         let view = self.app.index.view(tenant, asset, &self.app.terms(tenant)).await?;
-        let view = view.ok_or(AssetError::NotFound)?;
+        // Its last trace has gone since the bytes began to come: the next attempt starts afresh.
+        let view = view.ok_or(AssetError::IdempotencyInFlight)?;
         Ok(Ingested { view, replayed: true, inline_allowed: members.inline_allowed })
     }
 }

@@ -115,8 +115,8 @@ pub async fn flush(app: &App) -> Result<(), StorageError> {
     outcome
 }
 
-/// Tells every tenant that has assets which keys came into the ring and which left it. One that cannot be told keeps no other from it;
-/// the answer is the last failure.
+/// Tells every tenant that has assets, or that the settings name, which keys came into the ring and which left it. One that cannot be told
+/// keeps no other from it; the answer is the last failure.
 pub async fn ring_changed(app: &App, before: &Ring, after: &Ring) -> Result<(), StorageError> {
     let now = app.now();
     let kids =
@@ -127,14 +127,28 @@ pub async fn ring_changed(app: &App, before: &Ring, after: &Ring) -> Result<(), 
     }
     let (added, removed): (Vec<_>, Vec<_>) = (after.difference(&before).collect(), before.difference(&after).collect());
     let event = AuditEvent::new(AuditKind::Key, "keys", now).details(json!({"added": added, "removed": removed}));
-    let (mut outcome, mut last) = (Ok(()), None);
+    let mut tenants = configured(app);
+    let mut last = None;
     while let Some(tenant) = tenant_behind(app, last).await? {
+        tenants.insert(tenant.clone());
+        last = Some(tenant);
+    }
+    let mut outcome = Ok(());
+    for tenant in tenants {
         if let Err(error) = app.index.record(&tenant, vec![event.clone()]).await {
             outcome = Err(error);
         }
-        last = Some(tenant);
     }
     outcome
+}
+
+/// The tenants that the settings name, in full.
+fn configured(app: &App) -> BTreeSet<TenantId> {
+    let live = app.live();
+    let of_keys = live.settings.access.api_keys.iter().map(|key| &key.tenant);
+    let of_issuers = live.settings.access.issuers.iter().flat_map(|issuer| &issuer.tenants);
+    let overridden = live.settings.tenants.iter().map(|tenant| &tenant.id);
+    of_keys.chain(of_issuers).chain(overridden).filter_map(|name| TenantId::parse(name).ok()).collect()
 }
 
 /// The next tenant that has assets: from behind the last name that an asset of this one could have. So a tenant costs one look,

@@ -31,6 +31,7 @@ pub struct Metrics {
     expired: Counter,
     removed_blobs: Counter,
     failed_blobs: Counter,
+    mended_blobs: Counter,
     reads_not_logged: Counter<u64, AtomicU64>,
 }
 
@@ -82,6 +83,7 @@ impl Metrics {
             expired: Counter::default(),
             removed_blobs: Counter::default(),
             failed_blobs: Counter::default(),
+            mended_blobs: Counter::default(),
             reads_not_logged: Counter::default(),
         };
         metrics.registered()
@@ -124,6 +126,11 @@ impl Metrics {
             "mediakeep_blob_removals_failed",
             "Blobs whose bytes could not be removed and will be tried again",
             self.failed_blobs.clone(),
+        );
+        registry.register(
+            "mediakeep_blobs_mended",
+            "Blobs whose bytes the store had lost and an upload of the same bytes put back",
+            self.mended_blobs.clone(),
         );
         registry.register(
             "mediakeep_reads_not_logged",
@@ -169,6 +176,11 @@ impl Metrics {
     pub fn blobs_removed(&self, removed: u64, failed: u64) {
         self.removed_blobs.inc_by(removed);
         self.failed_blobs.inc_by(failed);
+    }
+
+    /// Bytes that the store had lost came again.
+    pub fn blob_mended(&self) {
+        self.mended_blobs.inc();
     }
 
     /// Reads were only counted.

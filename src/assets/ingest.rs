@@ -6,7 +6,7 @@
 //! 2. stage the bytes, hashed and counted on their way, against the limit;
 //! 3. seal them: complete and durable, and still nobody's;
 //! 4. look at what they are, off the async threads, bounded, never refusing what is merely broken;
-//! 5. write the recovery record;
+//! 5. write the recovery record; where it names equal bytes that the store has lost, these are put in their place before;
 //! 6. publish: asset, reference, idempotency answer and audit event in one transition;
 //! 7. if equal bytes were there already, discard the copy.
 //!
@@ -195,7 +195,8 @@ impl Ingest {
             return Err(AssetError::IdempotencyMismatch);
         }
         let view = self.app.index.view(tenant, asset, &self.app.terms(tenant)).await?;
-        let view = view.ok_or(AssetError::NotFound)?;
+        // Its last trace has gone since the bytes began to come: the next attempt starts afresh.
+        let view = view.ok_or(AssetError::IdempotencyInFlight)?;
         Ok(Ingested { view, replayed: true, inline_allowed: members.inline_allowed })
     }
 }

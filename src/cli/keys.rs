@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use clap::Subcommand;
-use mediakeep::app::{self, App};
+use mediakeep::app::{self, App, StartError};
+use mediakeep::clock::Clock;
 use mediakeep::config::{self, Settings};
 use mediakeep_keys::{KeyError, KeyInfo, Ring, Role};
 use mediakeep_storage::audit::{AuditEvent, AuditKind};
 use mediakeep_storage::index::NewDurable;
-use mediakeep_storage::{AssetRecord, Timestamp};
+use mediakeep_storage::{AssetRecord, StorageError, Timestamp};
 use serde_json::json;
 
 use crate::Failure;
@@ -49,12 +50,29 @@ async fn rotate(settings: &Settings) -> Result<(), Failure> {
     let ring = if app::first_ring(settings).await? {
         Ring::load(path)?
     } else {
-        let rotated = Ring::load(path)?.rotate(now, settings.keys.activate_after.as_secs())?;
+        let before = Ring::load(path)?;
+        let rotated = before.rotate(now, settings.keys.activate_after.as_secs())?;
+        // Before it is so: a row too many does less harm than one too few.
+        tell_of(settings, &before, &rotated).await;
         rotated.save(path)?;
         rotated
     };
     print_keys(&ring.keys(now));
     Ok(())
+}
+
+/// Writes into the audit logs which keys come and go. A service that has the index open does it itself, as soon as it sees the new ring. A
+/// key may have to be replaced in a hurry: that the logs cannot be written is said, and does not stand in the way.
+async fn tell_of(settings: &Settings, before: &Ring, after: &Ring) {
+    let base_url = settings.server.public_base_url.clone();
+    let told = match App::open_existing(settings.clone(), Clock::System, &base_url).await {
+        Ok(app) => mediakeep::audit::ring_changed(&app, before, after).await.map_err(StartError::from),
+        Err(StartError::Storage(StorageError::Locked { .. })) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = told {
+        eprintln!("mediakeep: the audit logs do not tell of the new key: {error}");
+    }
 }
 
 fn list(settings: &Settings) -> Result<(), Failure> {

@@ -2,8 +2,10 @@
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, web};
+use data_encoding::HEXLOWER;
 use mediakeep_storage::index::{Amendment, AssetQuery};
-use mediakeep_storage::{AssetId, RunId};
+use mediakeep_storage::{AssetId, AssetView, RunId};
+use ring::digest;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -11,6 +13,7 @@ use super::body::{answer, json};
 use super::conditional::{self, Conditions, EntityTag, Outcome, Validators};
 use super::extract::{self, AssetsRead, AssetsWrite, Caller, asset_id, parts, run_id};
 use super::paging::{List, limit};
+use super::serve;
 use crate::access::Principal;
 use crate::assets::{AssetError, library, members};
 use crate::error::ApiError;
@@ -43,11 +46,19 @@ pub struct Change {
 
 /// One asset, whatever its state.
 #[utoipa::path(get, operation_id = "show_asset", path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path)),
-    responses((status = 200, body = AssetJson), (status = 404, body = super::openapi::ErrorBody, description = "No such asset of this tenant")), security(("bearer" = ["assets:read"])))]
+    responses((status = 200, body = AssetJson), (status = 304, description = "Unchanged"), (status = 404, body = super::openapi::ErrorBody, description = "No such asset of this tenant"), (status = 412, body = super::openapi::ErrorBody, description = "`version_conflict`: it has changed since it was read")), security(("bearer" = ["assets:read"])))]
 pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let app = parts(&request);
     let view = library::show(&app, &caller.principal.tenant, asset_id(&request)?).await?;
-    Ok(tagged(&view))
+    let resource = Validators { etag: tag(&view), last_modified: None };
+    match conditional::evaluate(&serve::conditions(&request), &resource, conditional::Method::Retrieve) {
+        Outcome::Proceed => Ok(tagged(&view)),
+        Outcome::NotModified => Ok(HttpResponse::NotModified()
+            .insert_header((header::CACHE_CONTROL, "no-store"))
+            .insert_header((header::ETAG, resource.etag.to_string()))
+            .finish()),
+        Outcome::PreconditionFailed => Err(AssetError::Stale.into()),
+    }
 }
 
 /// The tenant's assets, oldest first.
@@ -77,8 +88,10 @@ pub async fn amend(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let (app, asset) = (parts(&request), asset_id(&request)?);
+    let app = parts(&request);
     let change: Change = json(&request, payload, &caller.principal).await?;
+    // Not before: what is no id is answered like an id that nobody has, whatever is wrong with the body.
+    let asset = asset_id(&request)?;
     let change = Amendment {
         name: change.name.map(|name| cleaned_name(name.as_deref())).transpose()?,
         alt: change.alt.map(|alt| alt.map(members::alt).transpose()).transpose()?,
@@ -127,14 +140,21 @@ async fn list_for(caller: &Principal, request: &HttpRequest, run: Option<RunId>)
     Ok(answer(StatusCode::OK, &page))
 }
 
-/// The asset with the tag that `If-Match` asks for: the revision of its row.
-fn tagged(view: &mediakeep_storage::AssetView) -> HttpResponse {
+/// The asset with its tag.
+fn tagged(view: &AssetView) -> HttpResponse {
     let mut response = answer(StatusCode::OK, &AssetJson::of(view));
-    let tag = header::HeaderValue::from_str(&format!("\"{}\"", view.record.revision));
-    if let Ok(tag) = tag {
+    if let Ok(tag) = header::HeaderValue::from_str(&tag(view).to_string()) {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response
+}
+
+/// The tag of all that an answer says: its references and its time change without a new revision of its row.
+fn tag(view: &AssetView) -> EntityTag {
+    let said = serde_json::to_vec(&AssetJson::of(view)).unwrap_or_default();
+    let hash = digest::digest(&digest::SHA256, &said);
+    let tag = format!("{}-{}", view.record.revision, HEXLOWER.encode(&hash.as_ref()[..16]));
+    EntityTag::strong(&tag).expect("digits and a dash are visible ASCII")
 }
 
 /// The revision that a change is for, if `If-Match` names the one that there is; the change itself looks again.
@@ -143,16 +163,15 @@ async fn expected_revision(request: &HttpRequest, caller: &Principal, asset: Ass
     if if_match.is_empty() || if_match == [b"*"] {
         return Ok(None);
     }
-    let record = library::show(&parts(request), &caller.tenant, asset).await?.record;
-    if !record.is_live() {
+    let view = library::show(&parts(request), &caller.tenant, asset).await?;
+    if !view.record.is_live() {
         // That it is over is worth more than which revision it had.
         return Ok(None);
     }
     let conditions = Conditions { if_match, ..Conditions::default() };
-    let etag = EntityTag::strong(&record.revision.to_string()).expect("digits are visible ASCII");
-    let resource = Validators { etag, last_modified: None };
+    let resource = Validators { etag: tag(&view), last_modified: None };
     match conditional::evaluate(&conditions, &resource, conditional::Method::Change) {
-        Outcome::Proceed => Ok(Some(record.revision)),
+        Outcome::Proceed => Ok(Some(view.record.revision)),
         Outcome::NotModified | Outcome::PreconditionFailed => Err(AssetError::Stale.into()),
     }
 }

@@ -1,15 +1,15 @@
 //! JSON bodies: bounded in bytes and depth, read once, every refusal with its place and without its content.
 
-use std::time::Duration;
-
+use std::collections::HashSet;
 use std::fmt;
+use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use bytes::BytesMut;
 use futures_util::StreamExt;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 use serde_json::{Map, Value};
@@ -44,20 +44,31 @@ pub async fn json<T: DeserializeOwned>(
     uncoded(request)?;
     let bytes = collect(payload, MAX_JSON).await?;
     check_depth(&bytes)?;
-    let Object { mut members, twice } = serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
-        Category::Data => ApiError::validation("the body is not a JSON object"),
-        _ => ApiError::validation(format!("the body is not JSON: line {}, column {}", error.line(), error.column())),
-    })?;
-    for name in ["tenant", "tenantId"] {
-        let named = members.remove(name).filter(|named| !named.is_null());
-        if named.is_some_and(|named| named.as_str() != Some(caller.tenant.as_str())) {
-            return Err(ApiError::other_tenant());
-        }
+    let Object { members, tenants, twice } =
+        serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
+            Category::Data => ApiError::validation("the body is not a JSON object"),
+            _ => {
+                ApiError::validation(format!("the body is not JSON: line {}, column {}", error.line(), error.column()))
+            }
+        })?;
+    if tenants.iter().any(|named| !named.is_null() && named.as_str() != Some(caller.tenant.as_str())) {
+        return Err(ApiError::other_tenant());
     }
     if let Some(name) = twice {
         return Err(ApiError::validation(format!("member {} appears twice", printable(&name))));
     }
     serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| refusal(&error))
+}
+
+/// Reads one of an enumeration's words. By itself serde also takes `{"open": null}` for `"open"`.
+pub fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    T::deserialize(String::deserialize(deserializer)?.into_deserializer())
+}
+
+/// The same, or `null`.
+pub fn word_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let word = Option::<String>::deserialize(deserializer)?;
+    word.map(|word| T::deserialize(word.into_deserializer())).transpose()
 }
 
 /// Refuses a body in a content coding: none is undone here, and nobody means a compressed stream when saying `image/png`.
@@ -79,9 +90,10 @@ pub fn answer(status: StatusCode, body: &impl Serialize) -> HttpResponse {
     HttpResponse::build(status).insert_header((header::CACHE_CONTROL, "no-store")).json(body)
 }
 
-/// An object's members, and the name of one that stands there twice.
+/// An object's members, all that it says of the tenant, and the name of a member that stands there twice.
 struct Object {
     members: Map<String, Value>,
+    tenants: Vec<Value>,
     twice: Option<String>,
 }
 
@@ -101,10 +113,16 @@ impl<'de> Visitor<'de> for ObjectVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Object, A::Error> {
-        let mut object = Object { members: Map::new(), twice: None };
+        let mut object = Object { members: Map::new(), tenants: Vec::new(), twice: None };
+        let mut met = HashSet::new();
         while let Some((name, value)) = access.next_entry::<String, Value>()? {
-            if object.members.insert(name.clone(), value).is_some() {
-                object.twice = Some(name);
+            if !met.insert(name.clone()) {
+                object.twice = Some(name.clone());
+            }
+            if matches!(&*name, "tenant" | "tenantId") {
+                object.tenants.push(value);
+            } else {
+                object.members.insert(name, value);
             }
         }
         Ok(object)

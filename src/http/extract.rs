@@ -121,18 +121,29 @@ pub fn query_config() -> QueryConfig {
 /// The parameters of a query: known names, each at most once; `tenant` and `tenantId` were looked at before.
 pub fn query(request: &HttpRequest, known: &[&'static str]) -> Result<Vec<Option<String>>, ApiError> {
     let mut found = vec![None; known.len()];
-    for (name, value) in url::form_urlencoded::parse(request.query_string().as_bytes()) {
+    for pair in request.query_string().split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let Some(name) = decoded(name) else {
+            return Err(ApiError::validation(format!("unknown parameter {}", printable(name))));
+        };
         if matches!(&*name, "tenant" | "tenantId") {
             continue;
         }
         let Some(place) = known.iter().position(|known| *known == name) else {
             return Err(ApiError::validation(format!("unknown parameter {}", printable(&name))));
         };
-        if found[place].replace(value.into_owned()).is_some() {
+        let value = decoded(value).ok_or_else(|| ApiError::validation(format!("{name}: not UTF-8")))?;
+        if found[place].replace(value).is_some() {
             return Err(ApiError::validation(format!("{name}: given twice")));
         }
     }
     Ok(found)
+}
+
+/// A name or value of a query as it was meant; none if that is no text: it would become another than was sent.
+fn decoded(raw: &str) -> Option<String> {
+    let spaced = raw.replace('+', " ");
+    percent_encoding::percent_decode_str(&spaced).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
 /// A name from outside, short and plain enough to be said back.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::assets::present;
-use super::body::{answer, json};
+use super::body::{answer, json, word_or_null};
 use super::extract::{self, AssetsRead, Caller, RunsWrite, parts, run_id};
 use super::paging::{List, limit};
 use crate::assets::library;
@@ -33,7 +33,7 @@ pub struct Change {
     #[serde(default)]
     log_retention_seconds: Option<i64>,
     /// `open` or `closed`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "word_or_null")]
     #[schema(value_type = Option<String>)]
     status: Option<RunStatus>,
     /// The host's workflow.

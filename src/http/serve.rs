@@ -279,7 +279,8 @@ fn validators(row: &CachedRow) -> Result<Validators, ApiError> {
     Ok(Validators { etag, last_modified: Some(row.view.record.created_at) })
 }
 
-fn conditions(request: &HttpRequest) -> Conditions<'_> {
+/// A request's conditions, as they were sent.
+pub(super) fn conditions(request: &HttpRequest) -> Conditions<'_> {
     let headers = request.headers();
     let only = |name| {
         let mut lines = headers.get_all(name);

@@ -7,7 +7,7 @@ use mediakeep_storage::{AssetId, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::body::{answer, json};
+use super::body::{answer, json, word, word_or_null};
 use super::extract::{AssetsMint, Caller, asset_id, parts};
 use crate::assets::urls::{self, DEFAULT_LIFE, MAX_BATCH, Minted, Wish};
 use crate::error::ApiError;
@@ -17,13 +17,14 @@ use crate::error::ApiError;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MintRequest {
     /// `durable` or `delivery`.
+    #[serde(deserialize_with = "word")]
     class: UrlClass,
     /// How long a delivery URL lives; 900 if nobody says.
     #[serde(default)]
     #[schema(minimum = 1, default = 900)]
     expires_in_seconds: Option<i64>,
     /// How a browser is asked to show it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "word_or_null")]
     disposition: Option<UrlDisposition>,
 }
 
@@ -35,13 +36,14 @@ pub struct MintBatchRequest {
     #[schema(min_items = 1, max_items = 500)]
     assets: Vec<String>,
     /// `durable` or `delivery`.
+    #[serde(deserialize_with = "word")]
     class: UrlClass,
     /// How long a delivery URL lives; 900 if nobody says.
     #[serde(default)]
     #[schema(minimum = 1, default = 900)]
     expires_in_seconds: Option<i64>,
     /// How a browser is asked to show it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "word_or_null")]
     disposition: Option<UrlDisposition>,
 }
 

@@ -119,6 +119,18 @@ impl BlobStore {
         }
     }
 
+    /// Gives the blob `lost` the bytes of the sealed blob `fresh`, which keeps them too: durable when this returns. For bytes that the store
+    /// has lost and that have come again; whoever reads `lost` meanwhile reads the old bytes or the new ones.
+    pub async fn put_again(&self, tenant: &TenantId, fresh: BlobKey, lost: BlobKey) -> Result<(), StorageError> {
+        match &self.files {
+            Some(files) => files.put_again(tenant, fresh, lost).await,
+            None => {
+                let copied = self.objects.copy(&blob_path(tenant, fresh), &blob_path(tenant, lost)).await;
+                copied.map_err(|error| unavailable(&error))
+            }
+        }
+    }
+
     /// Every sealed blob, in no order; what does not look like one of ours is passed over.
     pub fn blobs(&self) -> BoxStream<'_, Result<Stored, StorageError>> {
         self.objects

@@ -127,6 +127,30 @@ async fn keys_that_come_and_go_stand_in_the_chain() {
     assert_eq!(told, [&json!({"added": [new], "removed": []}), &json!({"added": [], "removed": [old]})]);
 }
 
+#[tokio::test]
+async fn a_rotation_while_nothing_runs_stands_in_every_chain() {
+    let idle = "[[access.api_keys]]\nid = \"idle\"\ntenant = \"idle\"\nsecret_sha256 = ";
+    let place = Place::with(&format!("{idle}\"{}\"\nscopes = [\"assets:read\"]", "0".repeat(64)));
+    let server = place.serve().await;
+    server.upload(png(2, 2)).await;
+    let running = place.must_run(&["keys", "rotate"]);
+    assert_eq!(running.stderr, "", "a service that runs tells of it itself");
+    assert!(server.stop().await.success());
+    let before = kids(&place);
+
+    let ran = place.must_run(&["keys", "rotate"]);
+
+    assert_eq!(ran.stderr, "");
+    let new: Vec<_> = kids(&place).into_iter().filter(|kid| !before.contains(kid)).collect();
+    let index = SledIndex::open(&place.file("index"), SledOptions::default()).expect("an index");
+    while index.seal_audit(1_000).await.expect("sealed") > 0 {}
+    for tenant in ["acme", "idle"] {
+        let rows = index.audit_rows(&TenantId::parse(tenant).expect("a tenant"), 0, 1_000).await.expect("rows");
+        let last = rows.into_iter().rfind(|row| row.event.kind == AuditKind::Key).expect("a row");
+        assert_eq!(last.event.details, Some(json!({"added": new, "removed": []})), "{tenant}");
+    }
+}
+
 /// The ring's keys.
 fn kids(place: &Place) -> Vec<String> {
     let listed = place.must_run(&["keys", "list"]).stdout;

@@ -9,6 +9,7 @@ mod idempotency;
 mod inline;
 mod limits;
 mod logs;
+mod lost;
 mod members;
 mod metadata;
 mod multipart;

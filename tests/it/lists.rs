@@ -35,6 +35,24 @@ fn ids(assets: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn what_is_no_text_is_refused_by_its_name() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    for (path, named) in
+        [("/v1/assets?kind=%ff", "kind"), ("/v1/runs?cursor=a%C3", "cursor"), ("/v1/runs?%C3=a", "%C3")]
+    {
+        let answer = owner.get(path).await;
+        assert_eq!(answer.status(), 400, "{path}");
+        let message = refusal(answer).await["message"].as_str().expect("text").replace('?', "%");
+        assert!(message.contains(named), "{path}: {message}");
+    }
+    let answer = owner.raw("?alt=%ff", "image/png", png(2, 2)).await;
+    assert_eq!(answer.status(), 400);
+    assert!(refusal(answer).await["message"].as_str().expect("text").starts_with("alt"));
+    assert_eq!(owner.raw("?alt=a+b%20%C3%BC&name=&title", "image/png", png(2, 2)).await.status(), 201);
+}
+
+#[tokio::test]
 async fn what_was_there_when_paging_began_is_listed_once_and_in_order() {
     let host = Host::start().await;
     let owner = host.owner("acme");

@@ -18,6 +18,7 @@ mod issuers;
 mod lists;
 mod manifest;
 mod openapi;
+mod power;
 mod quickstart;
 mod ranges;
 mod recovery;

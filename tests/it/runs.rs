@@ -105,6 +105,7 @@ async fn an_end_that_cannot_be_is_refused_and_changes_nothing() {
         json!({"logRetainUntil": null, "logRetentionSeconds": 60}),
         json!({"status": "done"}),
         json!({"status": 1}),
+        json!({"status": {"open": null}}),
         json!({"workflowId": ""}),
         json!({"workflowId": "a\u{7}b"}),
         json!({"workflowId": "x".repeat(129)}),

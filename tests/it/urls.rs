@@ -122,6 +122,8 @@ async fn a_wish_that_cannot_be_granted_is_refused_by_name() {
         (json!({"class": "durable", "expiresInSeconds": 900}), "expiresInSeconds"),
         (json!({"class": "durable", "disposition": "inline"}), "disposition"),
         (json!({"class": "eternal"}), "class"),
+        (json!({"class": {"delivery": null}}), "class"),
+        (json!({"class": "delivery", "disposition": {"inline": null}}), "disposition"),
         (json!({}), "class"),
         (json!({"class": "delivery", "expiresIn": 900}), "expiresIn"),
         (json!(["delivery"]), "object"),

@@ -61,10 +61,31 @@ impl Publication {
         let mut record = AssetRecord { id: asset, ..self.record(blob, sealed, found, self.app.now())? };
         // The record beside the bytes has to name the blob that will hold them, which an earlier upload of the same bytes may have made.
         if let Some(shared) = self.app.index.blob_of(tenant, &sealed.sha256).await? {
+            self.mend(blob, shared, sealed).await?;
             record.blob = shared;
         }
         put_recovery_record(&self.app, &record).await?;
         Ok(record)
+    }
+
+    /// Puts the fresh bytes in the place of those that the asset is to share, if the store has lost these. An asset would be promised bytes
+    /// that nobody has; and so the others that share them have theirs again.
+    async fn mend(&self, fresh: BlobKey, shared: BlobKey, sealed: Sealed) -> Result<(), AssetError> {
+        let (app, tenant) = (&self.app, &self.start.principal.tenant);
+        let found = app.blobs.size(tenant, shared).await?;
+        if found == Some(sealed.bytes) {
+            return Ok(());
+        }
+        app.blobs.put_again(tenant, fresh, shared).await?;
+        // Doomed meanwhile, and perhaps forgotten: then nobody else would remove what has just been put there.
+        if app.index.blob_of(tenant, &sealed.sha256).await? != Some(shared) {
+            return Ok(app.blobs.remove(tenant, shared).await?);
+        }
+        app.metrics.blob_mended();
+        let found = found.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string());
+        warn!(blob.key = %shared, tenant.id = %tenant, size_bytes = sealed.bytes, found,
+            "the store had lost bytes of blob {shared}; an upload of the same bytes has put them back");
+        Ok(())
     }
 
     /// The transition and what follows it. Should it fail, nobody knows whether it happened: then the bytes stay where they are, and the

@@ -35,12 +35,21 @@ pub(super) enum Work {
 
 impl Work {
     /// Claims the key; whoever gets it announces the upload.
-    pub(super) async fn begin(app: Arc<App>, tenant: TenantId, claim: Option<Claim>) -> Result<Self, AssetError> {
-        if let Some(claim) = &claim
-            && app.index.claim(&tenant, claim.clone(), app.now()).await? != Claimed::Yours
-        {
-            let hash = Box::new(Hash(digest::Context::new(&digest::SHA256)));
-            return Ok(Self::Compare { claim: claim.clone(), hash });
+    ///
+    /// An answer of which nothing is left, not even a tombstone, is as if it had never been given: then the claim is on the key after that
+    /// asset, the same for everybody who sends it.
+    pub(super) async fn begin(app: Arc<App>, tenant: TenantId, mut claim: Option<Claim>) -> Result<Self, AssetError> {
+        while let Some(held) = &mut claim {
+            match app.index.claim(&tenant, held.clone(), app.now()).await? {
+                Claimed::Yours => break,
+                Claimed::Settled { asset, .. } if app.index.find(&tenant, asset).await?.is_none() => {
+                    held.name = format!("{}/{asset}", held.name);
+                }
+                Claimed::Settled { .. } | Claimed::InFlight => {
+                    let hash = Box::new(Hash(digest::Context::new(&digest::SHA256)));
+                    return Ok(Self::Compare { claim: held.clone(), hash });
+                }
+            }
         }
         Ok(Self::Store(Box::new(Upload::begin(app, tenant, claim).await?)))
     }

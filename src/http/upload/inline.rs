@@ -37,6 +37,8 @@ pub struct InlineReader {
     met: Vec<&'static str>,
     source: Option<&'static str>,
     unknown: Option<String>,
+    /// A name of the tenant that stands there twice.
+    twice: Option<&'static str>,
     inline: Inline,
 }
 
@@ -90,6 +92,7 @@ impl InlineReader {
             met: Vec::new(),
             source: None,
             unknown: None,
+            twice: None,
             inline: Inline::default(),
         }
     }
@@ -115,9 +118,10 @@ impl InlineReader {
         if !self.json.is_done() {
             return Err(InlineError::Syntax { offset: self.offset, what: "the end" });
         }
-        match self.unknown {
-            Some(member) => Err(InlineError::UnknownMember { member }),
-            None => Ok(self.inline),
+        match (self.twice, self.unknown) {
+            (Some(member), _) => Err(InlineError::DuplicateMember { member }),
+            (None, Some(member)) => Err(InlineError::UnknownMember { member }),
+            (None, None) => Ok(self.inline),
         }
     }
 
@@ -157,8 +161,11 @@ impl InlineReader {
             self.unknown.get_or_insert_with(|| printable(name));
             return Ok(Target::Skipped);
         };
-        if self.met.contains(&member) {
-            return Err(InlineError::DuplicateMember { member });
+        match self.met.contains(&member) {
+            // What it says is read first: another tenant is told of before anything else.
+            true if kind == Kind::Tenant => self.twice = Some(member),
+            true => return Err(InlineError::DuplicateMember { member }),
+            false => {}
         }
         self.met.push(member);
         Ok(Target::Known(member, kind))

@@ -64,6 +64,13 @@ impl Files {
         .await
     }
 
+    pub(super) async fn put_again(&self, tenant: &TenantId, fresh: BlobKey, lost: BlobKey) -> Result<(), StorageError> {
+        let (from, to) = (self.sealed_path(tenant, fresh), self.sealed_path(tenant, lost));
+        // Its own name from when it was staged: whatever a crash leaves there goes with the blob.
+        let (between, folders) = (self.staged_path(tenant, fresh), self.folders.clone());
+        blocking(move || same_bytes(&from, &between, &to, &folders).map_err(failed("putting a blob again"))).await
+    }
+
     /// Makes a folder of which there are many, so that its entry is durable also if somebody else has just made it.
     pub(super) async fn make_folder(&self, relative: &str) -> Result<(), StorageError> {
         let (folder, folders) = (self.root.join(relative), self.folders.clone());
@@ -229,6 +236,23 @@ impl Half {
         let hash = self.hash.finish();
         Ok(Sealed { bytes: self.bytes, sha256: Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes")) })
     }
+}
+
+/// Puts the file at `to` as well, by way of `between`: complete from the moment that it is there, whatever was there before.
+fn same_bytes(from: &Path, between: &Path, to: &Path, folders: &Folders) -> io::Result<()> {
+    match fs::remove_file(between) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Not every file system knows a second name for a file.
+    if fs::hard_link(from, between).is_err() {
+        fs::copy(from, between)?;
+        File::open(between)?.sync_all()?;
+    }
+    let folder = to.parent().expect("a blob lies in a folder");
+    folders.ensure(folder)?;
+    fs::rename(between, to)?;
+    sync_folder(folder)
 }
 
 /// Opens a file that has to have so many bytes: what the disk has lost is known before the first of them is promised to anybody.

@@ -105,6 +105,30 @@ async fn a_blob_that_is_too_short_ends_in_an_error() {
 }
 
 #[tokio::test]
+async fn bytes_that_were_lost_are_put_again_and_the_fresh_ones_may_go() {
+    for (folder, store) in stores() {
+        for left in [None, Some(b"0123")] {
+            let (lost, fresh) = (BlobKey::generate(), BlobKey::generate());
+            if let Some(left) = left {
+                put(&store, lost, left, 4).await;
+            }
+            put(&store, fresh, b"0123456789", 4).await;
+
+            store.put_again(&acme(), fresh, lost).await.expect("put again");
+            store.remove(&acme(), fresh).await.expect("removed");
+
+            let opened = store.open_blob(&acme(), lost, 10).await.expect("a blob");
+            assert_eq!(opened.read(0..10).await.expect("the bytes")[..], b"0123456789"[..]);
+            assert_eq!(all(&store).await, [lost]);
+            store.remove(&acme(), lost).await.expect("removed");
+        }
+        if let Some(folder) = folder {
+            assert_eq!(std::fs::read_dir(folder.path().join("staging")).expect("a folder").count(), 0);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_reader_reads_and_seeks() {
     use std::io::{Read, Seek, SeekFrom};
     for (_folder, store) in stores() {

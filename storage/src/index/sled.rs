@@ -4,8 +4,8 @@
 //!
 //! - **Atomic**: everything lies in one tree (`keys` has the layout), and a group of transitions is one batch of sled's, which a crash
 //!   keeps or loses as a whole.
-//! - **Durable**: one thread writes (`writer`). It takes what waits, applies it, flushes sled, syncs sled's files by handles of its own
-//!   (`disk` says why that is needed), and only then answers.
+//! - **Durable**: one thread works out what waits (`writer`); another applies it, flushes sled, syncs sled's files by handles of its own
+//!   (`disk` says why that is needed), and only then answers (`syncs`).
 //! - **Alone**: sled's file lock keeps a second process out, at once and with a sentence that says what to do.
 //! - **Never full**: sled stops writing for good when a write meets a full disk, so free space is looked at before each group.
 //!
@@ -51,6 +51,7 @@ mod looks;
 mod rows;
 mod runs;
 mod shared;
+mod syncs;
 #[cfg(test)]
 mod tests;
 mod upkeep;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use futures_util::future::join_all;
-use mediakeep::config::units::Size;
+use mediakeep::config::units::{Size, Span};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -262,6 +262,32 @@ async fn a_key_is_free_again_when_its_time_is_over() {
 
     assert!(!later.headers().contains_key(REPLAY));
     assert_ne!(asset(later).await.id, first.id);
+}
+
+#[tokio::test]
+async fn an_answer_of_which_nothing_is_left_is_as_if_it_had_never_been_given() {
+    let host = Host::with(|settings| settings.retention.tombstone_record = Span::hours(1)).await;
+    let owner = host.owner("acme");
+    let send = async |body: &Value| {
+        let request = owner.request(Method::POST, "/v1/assets").header("idempotency-key", "k").json(body);
+        request.send().await.expect("an answer")
+    };
+    let mut gone = Vec::new();
+    for body in [body(), body(), json!({"base64": BASE64.encode(&png(4, 4))})] {
+        let answers = join_all((0..4).map(|_| send(&body))).await;
+        let first = answers.iter().filter(|answer| answer.status() == 201 && !answer.headers().contains_key(REPLAY));
+        assert_eq!(first.count(), 1, "it starts afresh, for one of those who come");
+        let again = send(&body).await;
+        assert_eq!(again.headers()[REPLAY], "true");
+        let made = asset(again).await;
+        assert!(!gone.contains(&made.id));
+
+        assert_eq!(owner.delete(&format!("/v1/assets/{}", made.id)).await.status(), 204);
+        host.advance(Duration::from_secs(2 * 3600));
+        host.sweep().await;
+        assert_eq!(owner.get(&format!("/v1/assets/{}", made.id)).await.status(), 404, "its last trace is gone");
+        gone.push(made.id);
+    }
 }
 
 #[tokio::test]

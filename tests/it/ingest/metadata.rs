@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mediakeep_storage::AssetId;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -78,6 +79,50 @@ async fn a_tag_stands_for_the_words_as_they_were_seen() {
 }
 
 #[tokio::test]
+async fn who_has_seen_all_of_it_is_not_told_again() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let asset = owner.upload(png(2, 2)).await;
+    let path = format!("/v1/assets/{}", asset.id);
+    let seen = tag(&owner, &asset).await;
+    let ask = async |condition: &str, tag: &str| {
+        let answer = owner.request(Method::GET, &path).header(condition, tag).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.headers().get("etag").cloned(), answer.text().await.expect("a body"))
+    };
+
+    let (status, told, body) = ask("if-none-match", &seen).await;
+    assert_eq!((status, body.as_str()), (304, ""));
+    assert_eq!(told.expect("a tag"), &*seen);
+    assert_eq!(ask("if-none-match", "*").await.0, 304);
+    assert_eq!(ask("if-none-match", "\"x\"").await.0, 200);
+    assert_eq!(ask("if-match", &seen).await.0, 200);
+    assert_eq!(ask("if-match", "\"x\"").await.0, 412);
+
+    // A reference changes no word of the asset, and yet what is told of it.
+    let referred = owner.post("/v1/runs/run-2/references", &json!({"assets": [asset.id]})).await;
+    assert_eq!(referred.status(), 200);
+    assert_eq!(ask("if-none-match", &seen).await.0, 200);
+    assert_ne!(tag(&owner, &asset).await, seen);
+}
+
+#[tokio::test]
+async fn what_is_no_asset_id_is_answered_like_an_id_that_nobody_has() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let unknown = AssetId::generate(host.now()).to_string();
+    for (body, status) in [("{}", 404), ("{", 400), (r#"{"colour": 1}"#, 400), (r#"{"tenant": "globex"}"#, 403)] {
+        let mut told = Vec::new();
+        for id in ["ast_0", &unknown] {
+            let request = owner.request(Method::PATCH, &format!("/v1/assets/{id}"));
+            let answer = request.header("content-type", "application/json").body(body).send().await.expect("an answer");
+            assert_eq!(answer.status(), status, "{id}: {body}");
+            told.push(answer.text().await.expect("a body"));
+        }
+        assert_eq!(told[0], told[1], "{body}");
+    }
+}
+
+#[tokio::test]
 async fn of_two_who_saw_the_same_one_is_told() {
     let host = Host::start().await;
     let owner = host.owner("acme");
@@ -113,6 +158,9 @@ async fn what_may_not_be_said_is_refused_and_changes_nothing() {
         (413, json!({"alt": "a".repeat(1 << 20)}).to_string()),
         (403, json!({"tenant": "globex", "colour": "red"}).to_string()),
         (403, json!({"alt": "x", "tenantId": 7}).to_string()),
+        (403, r#"{"tenant": "globex", "tenant": "acme"}"#.to_owned()),
+        (403, r#"{"tenant": "acme", "alt": "a", "alt": "b", "tenant": "globex"}"#.to_owned()),
+        (400, r#"{"tenant": "acme", "tenant": "acme"}"#.to_owned()),
     ] {
         let request = owner.request(Method::PATCH, &path).header("content-type", "application/json");
         let answer = request.body(body.clone()).send().await.expect("an answer");

@@ -121,6 +121,8 @@ fn a_foreign_tenant_is_told_before_an_unknown_member() {
     assert_eq!(refusal(r#"{"colour":[{}],"base64":"AA","tenantId":"other"}"#), InlineError::ForeignTenant);
     assert_eq!(refusal(r#"{"tenant":"acme","tenantId":"other"}"#), InlineError::ForeignTenant);
     assert_eq!(refusal(r#"{"tenant":"other","base64":"!"}"#), InlineError::ForeignTenant);
+    assert_eq!(refusal(r#"{"tenant":"acme","tenant":"other"}"#), InlineError::ForeignTenant);
+    assert_eq!(refusal(r#"{"tenant":"acme","tenant":"acme"}"#), InlineError::DuplicateMember { member: "tenant" });
     assert!(read_text(r#"{"tenant":"acme","tenantId":"acme"}"#).is_ok());
 }
 

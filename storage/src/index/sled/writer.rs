@@ -1,12 +1,13 @@
 //! The one thread that writes: transitions come in by a queue, and go to the disk in groups.
 //!
-//! The thread takes whatever waits, up to [`GROUP`], applies each in turn to one [`Draft`], hands sled one batch, makes it durable,
-//! and only then answers, so that the price of the disk is shared. A transition that fails leaves nothing of its own. If the disk
-//! fails nobody can say what is on it, so from then on every write is refused until the index is opened again; reads go on.
+//! The thread takes whatever waits, up to [`GROUP`], and does each in turn to one [`Draft`]. What they wrote is applied as one batch of
+//! sled's, made durable and answered by [`super::syncs`], so that the price of the disk is shared, and the next group is worked on
+//! meanwhile. A transition that fails leaves nothing of its own. If the disk fails nobody can say what is on it, so from then on every
+//! write is refused until the index is opened again; reads go on.
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
@@ -15,10 +16,10 @@ use tracing::error;
 use super::disk::{self, Files};
 use super::draft::Draft;
 use super::shared::Core;
+use super::syncs::{Disk, Failure, Syncs, Waiting, answer, stopped};
 use crate::error::StorageError;
 
-/// How many transitions share one sync: enough that a busy host's wait for the disk is all shared, few enough that the first of a
-/// group does not wait for long.
+/// How many transitions are done in one go: few enough that the next sync, which waits meanwhile, does not wait for long.
 const GROUP: usize = 256;
 /// How many wait in the queue before a caller waits to get into it.
 const QUEUE: usize = 1024;
@@ -44,9 +45,9 @@ impl Writer {
     pub(super) fn start(core: Arc<Core>, files: Files, next_event: u64) -> io::Result<Self> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let draft = Draft::new(core.tree().clone(), next_event);
-        let thread = std::thread::Builder::new()
-            .name("mediakeep-index".into())
-            .spawn(move || Group { core: &core, files, draft }.run(waiting))?;
+        let syncs = Syncs::start(IndexDisk { core: core.clone(), files: Mutex::new(files) }, draft)?;
+        let thread =
+            std::thread::Builder::new().name("mediakeep-index".into()).spawn(move || run(&core, &syncs, waiting))?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
@@ -81,16 +82,10 @@ impl fmt::Debug for Writer {
     }
 }
 
-fn stopped() -> StorageError {
-    StorageError::Unavailable { store: "index", reason: "its writer has stopped".into() }
-}
-
 /// Something to be done by the writer, and somebody who waits for it.
-trait Transition: Send {
+trait Transition: Waiting {
     /// Does it to the draft, or leaves the draft as it was.
     fn act(&mut self, draft: &mut Draft, space: &Space);
-    /// Says what came of it, now that it is durable, or why it is not.
-    fn answer(self: Box<Self>, durable: Result<(), StorageError>);
 }
 
 struct Queued<T, F> {
@@ -120,7 +115,13 @@ where
         }
         self.outcome = Some(outcome);
     }
+}
 
+impl<T, F> Waiting for Queued<T, F>
+where
+    T: Send,
+    F: Send,
+{
     fn answer(self: Box<Self>, durable: Result<(), StorageError>) {
         let Self { outcome, reply, .. } = *self;
         // Whoever asked may have gone away; what was done stays done.
@@ -143,61 +144,64 @@ impl Space {
     }
 }
 
-struct Group<'c> {
-    core: &'c Core,
-    files: Files,
-    draft: Draft,
-}
-
-impl Group<'_> {
-    fn run(mut self, mut waiting: mpsc::Receiver<Box<dyn Transition>>) {
-        let mut group = Vec::with_capacity(GROUP);
-        while waiting.blocking_recv_many(&mut group, GROUP) > 0 {
-            let durable = self.apply(&mut group);
-            for transition in group.drain(..) {
-                transition.answer(match &durable {
-                    Ok(()) => Ok(()),
-                    Err(failure) => Err(failure.again()),
-                });
+fn run(core: &Core, syncs: &Syncs<IndexDisk>, mut waiting: mpsc::Receiver<Box<dyn Transition>>) {
+    let mut group = Vec::with_capacity(GROUP);
+    while waiting.blocking_recv_many(&mut group, GROUP) > 0 {
+        match space(core) {
+            Ok(space) => syncs.add(|draft| act(draft, &mut group, &space), || !waiting.is_empty()),
+            Err(failure) => {
+                let mut group = group.drain(..).map(|transition| transition as Box<dyn Waiting>).collect();
+                answer(&mut group, &Err(Failure::of(failure)));
             }
         }
     }
+}
 
-    fn apply(&mut self, group: &mut [Box<dyn Transition>]) -> Result<(), Failure> {
-        self.core.usable().map_err(Failure)?;
-        let free = disk::free_bytes(&self.core.path).map_err(Failure)?;
-        let space = Space { free, min_free: self.core.options.min_free };
-        for transition in group {
-            transition.act(&mut self.draft, &space);
-        }
-        self.commit().map_err(|failure| {
-            error!(error = %failure, "the index could not be written: it takes no more writes until it is opened again");
-            self.core.refuse_writes(&failure);
-            Failure(failure)
-        })
+/// Does every transition of the group to the draft.
+fn act(draft: &mut Draft, group: &mut Vec<Box<dyn Transition>>, space: &Space) -> Vec<Box<dyn Waiting>> {
+    let acted = group.drain(..).map(|mut transition| {
+        transition.act(draft, space);
+        transition as Box<dyn Waiting>
+    });
+    acted.collect()
+}
+
+/// How much room there is, if the index takes writes at all.
+fn space(core: &Core) -> Result<Space, StorageError> {
+    core.usable()?;
+    Ok(Space { free: disk::free_bytes(&core.path)?, min_free: core.options.min_free })
+}
+
+/// Where the index lies.
+struct IndexDisk {
+    core: Arc<Core>,
+    files: Mutex<Files>,
+}
+
+impl Disk for IndexDisk {
+    type Draft = Draft;
+
+    fn apply(&self, draft: &mut Draft) -> Result<bool, StorageError> {
+        let Some(batch) = draft.take_batch() else {
+            return Ok(false);
+        };
+        let _moment = self.core.moment.write().unwrap_or_else(PoisonError::into_inner);
+        let applied = self.core.tree().apply_batch(batch).map_err(|error| disk::failed("writing the index", error));
+        applied.map(|()| true).map_err(|failure| self.broken(failure))
     }
 
-    fn commit(&mut self) -> Result<(), StorageError> {
-        let Some(batch) = self.draft.take_batch() else {
-            return Ok(());
-        };
-        {
-            let _moment = self.core.moment.write().unwrap_or_else(PoisonError::into_inner);
-            self.core.tree().apply_batch(batch).map_err(|error| disk::failed("writing the index", error))?;
-        }
-        self.core.tree().flush().map_err(|error| disk::failed("flushing the index", error))?;
-        self.files.sync().map_err(|error| StorageError::file("index", "syncing the index", &error))
+    fn sync(&self) -> Result<(), StorageError> {
+        let flushed = self.core.tree().flush().map_err(|error| disk::failed("flushing the index", error));
+        flushed.map_err(|failure| self.broken(failure))?;
+        let synced = self.files.lock().unwrap_or_else(PoisonError::into_inner).sync();
+        synced.map_err(|error| self.broken(StorageError::file("index", "syncing the index", &error)))
     }
 }
 
-/// A failure that everybody in the group hears of.
-struct Failure(StorageError);
-
-impl Failure {
-    fn again(&self) -> StorageError {
-        match &self.0 {
-            StorageError::Full { store } => StorageError::Full { store },
-            other => StorageError::Unavailable { store: "index", reason: other.to_string() },
-        }
+impl IndexDisk {
+    fn broken(&self, failure: StorageError) -> StorageError {
+        error!(error = %failure, "the index could not be written: it takes no more writes until it is opened again");
+        self.core.refuse_writes(&failure);
+        failure
     }
 }

@@ -6,30 +6,13 @@ use std::time::Duration;
 
 use sqlx::{Connection, Executor, PgConnection};
 use url::Url;
-use uuid::Uuid;
 
 use super::*;
 use crate::audit::AuditKind;
 use crate::index::contract::{self, Subject};
+use crate::testing;
 
 mod plans;
-
-/// A database that nobody else has, and that goes with [`drop_database`].
-async fn fresh_database() -> String {
-    let server = std::env::var("TEST_POSTGRES_URL").expect("TEST_POSTGRES_URL names a server for tests");
-    let name = format!("mediakeep_{}", Uuid::new_v4().simple());
-    administer(&server, format!("CREATE DATABASE {name}")).await;
-    let mut url = Url::parse(&server).expect("the server's URL is one");
-    url.set_path(&name);
-    url.into()
-}
-
-async fn drop_database(url: &str) {
-    let mut server = Url::parse(url).expect("the database's URL is one");
-    let name = server.path().trim_start_matches('/').to_owned();
-    server.set_path("postgres");
-    administer(server.as_str(), format!("DROP DATABASE {name} WITH (FORCE)")).await;
-}
 
 async fn administer(url: &str, sql: String) {
     let mut connection = PgConnection::connect(url).await.expect("the server for tests answers");
@@ -76,15 +59,16 @@ fn event(n: i64) -> AuditEvent {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn postgres_keeps_the_contract() {
-    let url = fresh_database().await;
-    contract::run_all(|| async { Arc::new(emptied(&url).await) as Subject }).await;
-    drop_database(&url).await;
+    let database = testing::database().await;
+    let url = database.url();
+    contract::run_all(|| async { Arc::new(emptied(url).await) as Subject }).await;
 }
 
 #[test]
 fn postgres_answers_as_the_model_does() {
     let here = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let url = here.block_on(fresh_database());
+    let database = here.block_on(testing::database());
+    let url = database.url();
     let last: RefCell<Option<Arc<PostgresIndex>>> = RefCell::default();
     let keep = |index: PostgresIndex| {
         let index = Arc::new(index);
@@ -101,27 +85,27 @@ fn postgres_answers_as_the_model_does() {
         16,
         async || {
             close().await;
-            keep(emptied(&url).await)
+            keep(emptied(url).await)
         },
         async |index| {
             drop(index);
             close().await;
-            keep(open(&url).await)
+            keep(open(url).await)
         },
     );
-    here.block_on(drop_database(&url));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_that_open_an_empty_database_at_once_both_have_an_index() {
     for _ in 0..5 {
-        let url = fresh_database().await;
+        let database = testing::database().await;
+        let url = database.url();
         let options = PostgresOptions::default();
-        assert!(!PostgresIndex::is_there(&url, &options).await.expect("an answer"));
+        assert!(!PostgresIndex::is_there(url, &options).await.expect("an answer"));
 
         let both = [(); 4].map(|()| {
             tokio::spawn({
-                let url = url.clone();
+                let url = url.to_owned();
                 async move { open(&url).await.record(&tenant(), vec![event(0)]).await }
             })
         });
@@ -129,30 +113,30 @@ async fn two_that_open_an_empty_database_at_once_both_have_an_index() {
         for one in both {
             one.await.expect("it opens").expect("it writes");
         }
-        assert!(PostgresIndex::is_there(&url, &options).await.expect("an answer"));
-        let index = open(&url).await;
+        assert!(PostgresIndex::is_there(url, &options).await.expect("an answer"));
+        let index = open(url).await;
         assert_eq!(index.seal_audit(9).await.expect("a sealed log"), 4);
         index.close().await;
-        drop_database(&url).await;
     }
 }
 
 #[tokio::test]
 async fn a_schema_from_the_future_is_refused_with_what_to_do() {
-    let url = fresh_database().await;
-    open(&url).await.close().await;
-    administer(&url, "UPDATE mk_schema SET version = 1000".into()).await;
+    let database = testing::database().await;
+    let url = database.url();
+    open(url).await.close().await;
+    administer(url, "UPDATE mk_schema SET version = 1000".into()).await;
 
-    let refused = PostgresIndex::open(&url, PostgresOptions::default()).await.expect_err("a newer schema");
+    let refused = PostgresIndex::open(url, PostgresOptions::default()).await.expect_err("a newer schema");
 
     assert!(matches!(refused, StorageError::BadAddress(_)), "{refused:?}");
     assert!(refused.to_string().contains("schema version 1000"), "{refused}");
-    drop_database(&url).await;
 }
 
 #[tokio::test]
 async fn no_error_holds_the_password() {
-    let server = Url::parse(&fresh_database().await).expect("the database's URL is one");
+    let database = testing::database().await;
+    let server = Url::parse(database.url()).expect("the database's URL is one");
     let options = PostgresOptions { acquire_timeout: Duration::from_millis(500), ..PostgresOptions::default() };
     let mut wrong = server.clone();
     wrong.set_path("no_such_database");
@@ -176,13 +160,13 @@ async fn no_error_holds_the_password() {
     let index = open(server.as_str()).await;
     assert!(!format!("{index:?}").contains("127.0.0.1"));
     index.close().await;
-    drop_database(server.as_str()).await;
 }
 
 #[tokio::test]
 async fn words_that_text_does_not_hold_are_kept_and_looked_for() {
-    let url = fresh_database().await;
-    let index = open(&url).await;
+    let database = testing::database().await;
+    let url = database.url();
+    let index = open(url).await;
     let word = "a\0b\u{1f600}";
 
     index.revoke_url(&tenant(), word, Timestamp::MAX, event(0).url(word)).await.expect("a revocation");
@@ -194,52 +178,52 @@ async fn words_that_text_does_not_hold_are_kept_and_looked_for() {
     let log = index.audit_rows(&tenant(), 0, 9).await.expect("the log");
     assert_eq!(log[0].event.url_id.as_deref(), Some(word));
     index.close().await;
-    drop_database(&url).await;
 }
 
 #[tokio::test]
 async fn a_server_that_closes_connections_costs_no_call() {
-    let url = fresh_database().await;
-    let index = open(&url).await;
+    let database = testing::database().await;
+    let url = database.url();
+    let index = open(url).await;
     index.record(&tenant(), vec![event(0)]).await.expect("a record");
 
     let closing = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    administer(&url, closing.into()).await;
+    administer(url, closing.into()).await;
 
     index.record(&tenant(), vec![event(1)]).await.expect("a record");
-    administer(&url, closing.into()).await;
+    administer(url, closing.into()).await;
     assert_eq!(index.find(&tenant(), AssetId::from_bytes([0; 16])).await.expect("an answer"), None);
     index.close().await;
-    drop_database(&url).await;
 }
 
 #[tokio::test]
 async fn a_dropped_asset_leaves_no_rows_of_its_own() {
-    let url = fresh_database().await;
-    let index = Arc::new(open(&url).await);
+    let database = testing::database().await;
+    let url = database.url();
+    let index = Arc::new(open(url).await);
     contract::an_asset_comes_and_goes(index.clone()).await;
 
-    let mut database = PgConnection::connect(&url).await.expect("the database answers");
+    let mut connection = PgConnection::connect(url).await.expect("the database answers");
     for table in
         ["mk_assets", "mk_refs", "mk_looks", "mk_blobs", "mk_digests", "mk_uploads", "mk_condemned", "mk_doomed"]
     {
         let count = format!("SELECT count(*) FROM {table}");
-        let rows: (i64,) = sqlx::query_as(sqlx::AssertSqlSafe(count)).fetch_one(&mut database).await.expect("a count");
+        let rows: (i64,) =
+            sqlx::query_as(sqlx::AssertSqlSafe(count)).fetch_one(&mut connection).await.expect("a count");
         assert_eq!(rows, (0,), "{table}");
     }
-    database.close().await.expect("a goodbye");
+    connection.close().await.expect("a goodbye");
     index.close().await;
-    drop_database(&url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_replicas_have_the_races_of_one() {
-    let url = fresh_database().await;
+    let database = testing::database().await;
+    let url = database.url();
     contract::run_races(|| async {
-        let one = Arc::new(emptied(&url).await);
-        [one as Subject, Arc::new(open(&url).await) as Subject]
+        let one = Arc::new(emptied(url).await);
+        [one as Subject, Arc::new(open(url).await) as Subject]
     })
     .await;
-    drop_database(&url).await;
 }

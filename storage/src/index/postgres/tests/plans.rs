@@ -35,9 +35,10 @@ const SMALL: [&str; 2] = ["mk_schema", "mk_turns"];
 
 #[tokio::test]
 async fn every_statement_finds_its_rows_by_an_index() {
-    let url = fresh_database().await;
-    open(&url).await.close().await;
-    let mut database = PgConnection::connect(&url).await.expect("the database answers");
+    let test = testing::database().await;
+    let url = test.url();
+    open(url).await.close().await;
+    let mut database = PgConnection::connect(url).await.expect("the database answers");
     database.execute(FILL).await.expect("rows");
     // As the planner itself would choose, and for whatever the parameters turn out to be.
     database.execute("SET enable_seqscan = on; SET plan_cache_mode = force_generic_plan").await.expect("settings");
@@ -51,7 +52,6 @@ async fn every_statement_finds_its_rows_by_an_index() {
     assert_eq!(read_as_a_whole(&bad).count(), 1, "else this test finds nothing: {bad:?}");
 
     database.close().await.expect("a goodbye");
-    drop_database(&url).await;
     assert_eq!(found, Vec::<String>::new());
 }
 

@@ -13,7 +13,7 @@ use uuid::Uuid;
 mod programs;
 mod server;
 
-use server::Server;
+use server::{Disk, Server};
 
 /// The variable that names a server whose user may create databases.
 pub const SERVER_VARIABLE: &str = "TEST_POSTGRES_URL";
@@ -26,6 +26,22 @@ pub async fn database() -> Database {
 /// The server that the databases are made on; starts it if it does not run yet. Its data is gone when this process ends.
 pub async fn server_url() -> &'static Url {
     tokio::task::spawn_blocking(server).await.expect("a server starts or the test ends")
+}
+
+/// An empty server that waits for its disk as one in production does, for a benchmark; it ends with this value.
+#[derive(Debug)]
+pub struct DurableServer(Server);
+
+impl DurableServer {
+    /// Starts it; the error is a sentence.
+    pub fn start() -> Result<Self, String> {
+        Server::start(Disk::Durable).map(Self)
+    }
+
+    /// Its one database.
+    pub fn url(&self) -> &str {
+        self.0.url.as_str()
+    }
 }
 
 /// One database.
@@ -77,7 +93,7 @@ fn server() -> &'static Url {
     static SERVER: OnceLock<Result<(Url, Option<Server>), String>> = OnceLock::new();
     let server = SERVER.get_or_init(|| match std::env::var(SERVER_VARIABLE) {
         Ok(url) => Ok((Url::parse(&url).map_err(|error| format!("{SERVER_VARIABLE} is no URL: {error}"))?, None)),
-        Err(_) => Server::start().map(|server| (server.url.clone(), Some(server))),
+        Err(_) => Server::start(Disk::Idle).map(|server| (server.url.clone(), Some(server))),
     });
     let (url, _) = server.as_ref().expect("tests on PostgreSQL need a server");
     url

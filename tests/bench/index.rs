@@ -11,12 +11,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mediakeep_storage::audit::AuditKind;
+use mediakeep_storage::TenantId;
 use mediakeep_storage::index::sled::{SledIndex, SledOptions};
-use mediakeep_storage::index::{NewAsset, Published};
-use mediakeep_storage::record::{AssetState, DurableUrl, Labels, Origin, UploadIntent};
-use mediakeep_storage::retention::Terms;
-use mediakeep_storage::{AssetId, AssetIndex, AssetRecord, AuditEvent, BlobKey, Digest, RunId, TenantId, Timestamp};
+use support::rows::upload;
 use support::{median, rounds, seconds};
 
 #[expect(dead_code, reason = "each benchmark uses its part")]
@@ -60,7 +57,7 @@ fn publish(runtime: &tokio::runtime::Runtime, index: &Arc<SledIndex>) -> f64 {
                 let tenant = TenantId::parse("acme").expect("a tenant");
                 let mut transitions = 0;
                 while Instant::now() < end {
-                    upload(&index, &tenant).await;
+                    upload(&*index, &tenant).await;
                     transitions += 2;
                 }
                 transitions
@@ -69,14 +66,6 @@ fn publish(runtime: &tokio::runtime::Runtime, index: &Arc<SledIndex>) -> f64 {
         .collect();
     let done: u32 = writers.into_iter().map(|writer| runtime.block_on(writer).expect("a writer ends")).sum();
     f64::from(done) / began.elapsed().as_secs_f64()
-}
-
-async fn upload(index: &SledIndex, tenant: &TenantId) {
-    let now = Timestamp::now();
-    let blob = BlobKey::generate();
-    index.begin_upload(tenant, UploadIntent { blob, alive_at: now, asset: None }).await.expect("an announcement");
-    let published = index.publish(tenant, new_asset(tenant, blob, now), &terms(), now).await.expect("a publication");
-    assert!(matches!(published, Published::Stored(_)), "{published:?}");
 }
 
 /// Rows appended by every writer, each synced; rows a second.
@@ -105,42 +94,4 @@ fn append(folder: &Path, a_file_each: bool) -> f64 {
 fn beginning_and_end() -> (Instant, Instant) {
     let began = Instant::now();
     (began, began + Duration::from_secs(seconds() as u64))
-}
-
-fn new_asset(tenant: &TenantId, blob: BlobKey, now: Timestamp) -> NewAsset {
-    let id = AssetId::generate(now);
-    let mut sha256 = [0; 32];
-    sha256[..16].copy_from_slice(&blob.to_bytes());
-    let record = AssetRecord {
-        id,
-        tenant: tenant.clone(),
-        run: RunId::parse("run-1").ok(),
-        kind: "image".to_owned(),
-        mime_type: "image/png".to_owned(),
-        declared_mime_type: Some("image/png".to_owned()),
-        bytes: 4096,
-        sha256: Digest(sha256),
-        blob,
-        facts: serde_json::json!({"width": 1024, "height": 768}),
-        labels: Labels::default(),
-        origin: Origin { source: "ai-generation".to_owned(), ..Origin::default() },
-        created_at: now,
-        asked_until: None,
-        durable: DurableUrl { kid: "k1".to_owned(), issued_at: now.as_second(), generation: 1 },
-        state: AssetState::Live,
-        revision: 1,
-    };
-    let audit = AuditEvent::new(AuditKind::Ingest, "bench", now).asset(id);
-    NewAsset { record, settled: None, discard_at: now, audit }
-}
-
-fn terms() -> Terms {
-    let day = jiff::SignedDuration::from_hours(24);
-    Terms {
-        default_run_log: 30 * day,
-        unreferenced: day,
-        grace: jiff::SignedDuration::ZERO,
-        tombstone_bytes: day,
-        tombstone_record: 90 * day,
-    }
 }

@@ -16,6 +16,24 @@ use super::programs;
 /// Between looking for a free port and listening on it another process may take it, once or twice.
 const ATTEMPTS: usize = 4;
 
+/// Whether the server waits for its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Disk {
+    /// It does not: no test pulls its plug.
+    Idle,
+    /// It does, as in production: what it costs is measured.
+    Durable,
+}
+
+impl Disk {
+    fn fsync(self) -> &'static str {
+        match self {
+            Self::Idle => "off",
+            Self::Durable => "on",
+        }
+    }
+}
+
 /// A server that runs. Dropped, or with its process, it ends.
 #[derive(Debug)]
 pub(super) struct Server {
@@ -30,11 +48,11 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts it; the error is a sentence.
-    pub(super) fn start() -> Result<Self, String> {
+    pub(super) fn start(disk: Disk) -> Result<Self, String> {
         let programs = programs::folder()?;
         let mut said = String::new();
         for _ in 0..ATTEMPTS {
-            match Self::start_once(&programs) {
+            match Self::start_once(&programs, disk) {
                 Ok(server) => return Ok(server),
                 Err(why) => said = why,
             }
@@ -42,12 +60,12 @@ impl Server {
         Err(format!("the server of {} does not start: {said}", programs.display()))
     }
 
-    fn start_once(programs: &Path) -> Result<Self, String> {
+    fn start_once(programs: &Path, disk: Disk) -> Result<Self, String> {
         let port = free_port().map_err(|error| format!("no port is free: {error}"))?;
         let mut script = Command::new("sh")
             .args(["-c", include_str!("server.sh"), "server"])
             .arg(programs)
-            .arg(port.to_string())
+            .args([&*port.to_string(), disk.fsync()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -86,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_server_is_gone_with_its_data_once_its_pipe_is_closed() {
-        let server = Server::start().expect("a server");
+        let server = Server::start(Disk::Idle).expect("a server");
         let address = server.url.socket_addrs(|| None).expect("an address")[0];
         let folder = server.folder.clone();
         assert!(folder.join("data").is_dir());

@@ -1,0 +1,95 @@
+//! The two indexes side by side: what 16 callers at a time publish and read of each.
+//!
+//! The PostgreSQL server is one of its own on the same machine and disk, and waits for the disk as in production. It shares the two cores
+//! with its callers, which the embedded index does too.
+
+#![expect(clippy::print_stdout, reason = "a benchmark speaks on stdout")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mediakeep_storage::index::postgres::{PostgresIndex, PostgresOptions};
+use mediakeep_storage::index::sled::{SledIndex, SledOptions};
+use mediakeep_storage::testing::DurableServer;
+use mediakeep_storage::{AssetId, AssetIndex, TenantId};
+use support::rows::{terms, upload};
+use support::{median, rounds, seconds};
+use tokio::runtime::Runtime;
+
+#[expect(dead_code, reason = "each benchmark uses its part")]
+mod support;
+
+const CALLERS: usize = 16;
+
+/// What is measured of each: uploads (two transitions), rows read, rows read with their floor; a second.
+const MEASURES: [&str; 3] = ["uploads", "finds", "views"];
+
+fn main() {
+    let folder = support::folder();
+    let runtime = Runtime::new().expect("a runtime");
+    let server = DurableServer::start().expect("a server");
+    let sled = SledIndex::open(&folder.path().join("index"), SledOptions::default()).expect("an index");
+    let postgres = runtime.block_on(PostgresIndex::open(server.url(), PostgresOptions::default()));
+    let postgres = Arc::new(postgres.expect("an index"));
+    let subjects: [Arc<dyn AssetIndex>; 2] = [Arc::new(sled), postgres.clone()];
+
+    let mut measured: [[Vec<f64>; 3]; 2] = Default::default();
+    for round in 0..=rounds() {
+        for (subject, figures) in subjects.iter().zip(&mut measured) {
+            let found = measure(&runtime, subject);
+            // The first round warms up and does not count.
+            if round > 0 {
+                figures.iter_mut().zip(found).for_each(|(figures, found)| figures.push(found));
+            }
+        }
+    }
+    println!("| {CALLERS} callers, a second | sled | PostgreSQL | PostgreSQL against sled |");
+    println!("| --- | --- | --- | --- |");
+    let [sled, other] = measured.map(|figures| figures.map(median));
+    for (name, (sled, other)) in MEASURES.iter().zip(sled.iter().zip(&other)) {
+        println!("| {name} | {sled:.0} | {other:.0} | **{:.2}** |", other / sled);
+    }
+    println!("\n{} transitions were done again on PostgreSQL", postgres.retries());
+    runtime.block_on(postgres.close());
+}
+
+fn measure(runtime: &Runtime, index: &Arc<dyn AssetIndex>) -> [f64; 3] {
+    let tenant = TenantId::parse("acme").expect("a tenant");
+    let asset = runtime.block_on(upload(&**index, &tenant));
+    let reads = |full: bool| {
+        rate(runtime, index, move |index, tenant| async move {
+            let found = match full {
+                true => index.view(&tenant, asset, &terms()).await.expect("an answer").is_some(),
+                false => index.find(&tenant, asset).await.expect("an answer").is_some(),
+            };
+            assert!(found);
+        })
+    };
+    let uploads = rate(runtime, index, |index, tenant| async move {
+        let _: AssetId = upload(&*index, &tenant).await;
+    });
+    [uploads, reads(false), reads(true)]
+}
+
+/// How often a second all callers together get it done.
+fn rate<F>(runtime: &Runtime, index: &Arc<dyn AssetIndex>, act: impl Fn(Arc<dyn AssetIndex>, TenantId) -> F) -> f64
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let act = Arc::new(act);
+    let (began, length) = (Instant::now(), Duration::from_secs(seconds() as u64));
+    let done: Vec<u32> = runtime.block_on(futures_util::future::join_all((0..CALLERS).map(|_| {
+        let (act, index) = (act.clone(), index.clone());
+        async move {
+            let tenant = TenantId::parse("acme").expect("a tenant");
+            let mut done = 0;
+            while began.elapsed() < length {
+                // Each call on the runtime's own threads, as the service's requests are.
+                tokio::spawn(act(index.clone(), tenant.clone())).await.expect("a call ends");
+                done += 1;
+            }
+            done
+        }
+    })));
+    f64::from(done.into_iter().sum::<u32>()) / began.elapsed().as_secs_f64()
+}

@@ -7,9 +7,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
+use jiff::SignedDuration;
 use mediakeep_keys::{Claims, Ring};
 use mediakeep_storage::audit::AuditKind;
-use mediakeep_storage::{AssetId, AssetRecord, AuditEvent, StorageError, TenantId, Timestamp};
+use mediakeep_storage::index::Claimed;
+use mediakeep_storage::record::Claim;
+use mediakeep_storage::retention::after;
+use mediakeep_storage::{AssetId, AssetRecord, AuditEvent, BlobKey, StorageError, TenantId, Timestamp};
 use serde_json::json;
 
 use crate::access::Principal;
@@ -135,11 +139,30 @@ pub async fn ring_changed(app: &App, before: &Ring, after: &Ring) -> Result<(), 
     }
     let mut outcome = Ok(());
     for tenant in tenants {
-        if let Err(error) = app.index.record(&tenant, vec![event.clone()]).await {
+        if let Err(error) = record_once(app, &tenant, &event).await {
             outcome = Err(error);
         }
     }
     outcome
+}
+
+/// For so long nobody else tells of the same change: whoever reads the ring does so within seconds.
+const TOLD: SignedDuration = SignedDuration::from_hours(24);
+
+/// Writes the event, unless another process that shares the index, and saw the same change of the ring, has written it.
+async fn record_once(app: &App, tenant: &TenantId, event: &AuditEvent) -> Result<(), StorageError> {
+    let change = event.details.as_ref().map(ToString::to_string).unwrap_or_default();
+    // A request's claim begins with its route, so it never has this name.
+    let name = format!("ring {change}");
+    let claim = Claim { name, holder: BlobKey::generate().to_bytes(), lapses_at: after(app.now(), TOLD) };
+    if app.index.claim(tenant, claim.clone(), app.now()).await? != Claimed::Yours {
+        return Ok(());
+    }
+    let written = app.index.record(tenant, vec![event.clone()]).await;
+    if written.is_err() {
+        app.index.release_claim(tenant, &claim).await?;
+    }
+    written
 }
 
 /// The tenants that the settings name, in full.

@@ -4,7 +4,7 @@
 //! The last word before text has `infer`, for formats that have no rule here.
 
 use super::{
-    Found, catalogue,
+    Found, Provenance, catalogue,
     reader::{Bytes, Fields},
 };
 
@@ -21,6 +21,13 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
         && let (Some(width), Some(height)) = (head.le16(12), head.le16(14))
     {
         found.facts.size(width.into(), height.into());
+        // A rate, its scale, and how many frames there are.
+        if let (Some(rate), Some(scale), Some(frames)) = (head.le32(16), head.le32(20), head.le32(24))
+            && rate > 0
+            && u64::from(frames) <= bytes.size() / 12
+        {
+            found.facts.lasts(f64::from(frames) * f64::from(scale) / f64::from(rate), Provenance::Container);
+        }
     }
     if name == "video/x-yuv4mpeg2" {
         let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -94,6 +101,7 @@ const SIGNATURES: &[Signature] = &[
     (0, b"DKIF\0\0", "video/x-ivf"),
     (0, b"nut/multimedia container\0", "video/x-nut"),
     (0, b"GRIB\0\0", "application/grib"),
+    (0, b"ARROW1\0\0", "application/vnd.apache.arrow.file"),
     (0, b"\0\x01\0\0Standard Jet DB\0", "application/x-msaccess"),
     (0, b"\0\x01\0\0Standard ACE DB\0", "application/x-msaccess"),
     (7, b"**ACE**", "application/x-ace-compressed"),

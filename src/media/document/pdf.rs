@@ -124,7 +124,10 @@ fn names_active(part: &[u8], left: &mut u32) -> bool {
         }
         *left -= 1;
         let name = unescape(rest);
-        ACTIVE.contains(&name.as_slice())
+        // A place to open at is no action; it is an array, actions are dictionaries or references to them.
+        let place =
+            name == b"OpenAction" && rest.get(10..).is_some_and(|rest| rest.trim_ascii_start().starts_with(b"["));
+        ACTIVE.contains(&name.as_slice()) && !place
     })
 }
 
@@ -182,8 +185,10 @@ mod tests {
 
     #[test]
     fn a_plain_page_is_clean() {
-        let facts = facts("1 0 obj <</Type /Page /Ajar 1 /JSON 2>> endobj");
-        assert!(facts.well_formed && facts.flags.is_empty(), "{facts:?}");
+        for body in ["1 0 obj <</Type /Page /Ajar 1 /JSON 2>> endobj", "<</OpenAction [3 0 R /FitH null]>>"] {
+            let facts = facts(body);
+            assert!(facts.well_formed && facts.flags.is_empty(), "{facts:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod aac;
 mod ac3;
 mod aiff;
 mod flac;
+mod free;
 mod lossless;
 mod mpeg;
 mod plain;
@@ -34,6 +35,7 @@ pub(super) fn probe_faint(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
         .or_else(|| aac::probe_latm(bytes, head))
         .or_else(|| ac3::probe(bytes, head))
         .or_else(|| mpeg::probe(bytes, head))
+        .or_else(|| free::probe(bytes, head))
         .or_else(|| tracker::probe_faint(bytes, head))
 }
 

@@ -234,6 +234,7 @@ const TYPES: &[Row] = &[
     ("application/vnd.openxmlformats-officedocument.spreadsheetml.template", Document, Zip, &[]),
     ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", Document, Zip, &[]),
     ("application/vnd.openxmlformats-officedocument.wordprocessingml.template", Document, Zip, &[]),
+    ("application/vnd.visio", Document, Ole, &["application/x-visio", "application/vnd.ms-visio"]),
     ("application/x-mobipocket-ebook", Document, Own, &[]),
     ("application/x-ole-storage", Document, Ole, &[]),
     ("application/atom+xml", Text, Xml, &[]),

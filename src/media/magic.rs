@@ -123,10 +123,18 @@ fn program(head: &[u8]) -> Option<&'static str> {
         }
         [b'M', b'Z', ..] => {
             let at = usize::try_from(head.le32(60)?).ok()?;
-            head.has(at, b"PE\0\0").then_some("application/vnd.microsoft.portable-executable")
+            let windows = head.has(at, b"PE\0\0") || is_dos(head);
+            windows.then_some("application/vnd.microsoft.portable-executable")
         }
         _ => None,
     }
+}
+
+/// A program for DOS or for Windows of sixteen bits: pages of 512 bytes, a header of two paragraphs or more, and relocations behind it.
+fn is_dos(head: &[u8]) -> bool {
+    let field = |at| head.le16(at).unwrap_or(0);
+    let (last, pages, header, relocations) = (field(2), field(4), field(8), field(24));
+    last < 512 && (1..=2048).contains(&pages) && (2..=64).contains(&header) && (28..=512).contains(&relocations)
 }
 
 fn font(head: &[u8]) -> Option<&'static str> {
@@ -194,6 +202,10 @@ mod tests {
 
     #[test]
     fn two_letters_are_not_a_program() {
+        let mut dos = b"MZ\x20\0\x02\0\0\0\x02\0".to_vec();
+        dos.resize(600, 0);
+        dos[24] = 28;
+        assert_eq!(look(&dos).mime_type, "application/vnd.microsoft.portable-executable");
         assert_eq!(look(&[b"MZ\x90\0".as_slice(), &[0; 100]].concat()).mime_type, UNKNOWN);
     }
 }

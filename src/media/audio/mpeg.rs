@@ -26,23 +26,23 @@ pub(in crate::media) struct Header {
     pub(in crate::media) sample_rate: u32,
     pub(in crate::media) channels: u32,
     pub(in crate::media) layer: u32,
-    samples: u32,
+    pub(super) samples: u32,
     bitrate: u32,
     length: u64,
 }
 
 impl Header {
     /// Frames of one stream share version, layer and rate.
-    fn continues(self, other: Self) -> bool {
+    pub(super) fn continues(self, other: Self) -> bool {
         (self.sample_rate, self.layer, self.samples) == (other.sample_rate, other.layer, other.samples)
     }
 
-    fn codec(self) -> &'static str {
+    pub(super) fn codec(self) -> &'static str {
         ["mp1", "mp2", "mp3"][self.layer as usize - 1]
     }
 }
 
-/// Reads a header; free-format frames have no length of their own and are none here.
+/// Reads a header; free-format frames have no length of their own and are none here (`free`).
 pub(in crate::media) fn header(bytes: &[u8]) -> Option<Header> {
     let &[0xFF, second, third, fourth, ..] = bytes else {
         return None;

@@ -248,6 +248,14 @@ fn dff(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
                 at = body + 4;
                 continue;
             }
+            // Compressed sound, which begins with how many frames there are and how many play in a second.
+            b"DST " => {
+                at = body;
+                continue;
+            }
+            b"FRTE" => {
+                facts.lasts_ticks(bytes.be32(body)?.into(), bytes.be16(body + 4)?.into(), Provenance::Container);
+            }
             b"FS  " => rate = bytes.be32(body)?,
             b"CHNL" => channels = bytes.be16(body)?.into(),
             b"DSD " => {

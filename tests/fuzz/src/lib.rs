@@ -1,11 +1,11 @@
-//! Fuzzers of the sniffer: one target for each group of its parsers. They build the media module alone, without the server around it.
+//! Fuzzers of the sniffer: one target for each group of its parsers. They build the media module alone, without the server
+//! around it: `media.rs` and `media/` here are links to it.
 //!
 //! `README.md` beside this crate says how to run them; `src/media/fuzz.rs` is what they ask, and asks it of every finding in the ordinary
 //! tests too.
 
 #![allow(dead_code, unused_imports, reason = "the server is what uses the rest of the module")]
 
-#[path = "../../../src/media.rs"]
 pub mod media;
 
 pub use libfuzzer_sys;

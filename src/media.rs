@@ -17,6 +17,8 @@ mod container;
 mod declared;
 mod document;
 mod facts;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod image;
 mod inflate;
 mod magic;

@@ -25,6 +25,7 @@ fn packed(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
         [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Found::plain("application/zstd"),
         [0x04, 0x22, 0x4D, 0x18, ..] | [0x02, 0x21, 0x4C, 0x18, ..] => Found::plain("application/x-lz4"),
         [b'L', b'Z', b'I', b'P', 0 | 1, ..] => least(bytes, "application/x-lzip", 26),
+        [0x5D, 0, 0, ..] if is_lzma(head) => Found::plain("application/x-lzma"),
         [0x1F, 0x9D, flags, ..] if (9..=16).contains(&(flags & 0x1F)) => Found::plain("application/x-compress"),
         [b'7', b'z', 0xBC, 0xAF, 0x27, 0x1C, ..] if head.len() >= 32 => seven(bytes),
         [b'R', b'a', b'r', b'!', 0x1A, 0x07, 0, ..] | [b'R', b'a', b'r', b'!', 0x1A, 0x07, 1, 0, ..] => {
@@ -61,6 +62,13 @@ fn least(bytes: &Bytes<'_>, name: &str, size: u64) -> Found {
 /// The first block's mark, or the mark of an empty file's end.
 fn is_bzip(rest: &[u8]) -> bool {
     rest.starts_with(&[0x31, 0x41, 0x59, 0x26, 0x53, 0x59]) || rest.starts_with(&[0x17, 0x72, 0x45, 0x38, 0x50, 0x90])
+}
+
+/// The usual properties, a dictionary of a round size, an open or a possible length, and a first byte of the range coder, always zero.
+fn is_lzma(head: &[u8]) -> bool {
+    let round = head.le32(1).is_some_and(|size| size >= 1 << 12 && size.count_ones() <= 2);
+    let length = head.le64(5).is_some_and(|length| length == u64::MAX || length < 1 << 40);
+    round && length && head.get(13) == Some(&0)
 }
 
 /// The footer ends with the magic's letters, behind padding of zeros.
@@ -116,6 +124,7 @@ mod tests {
             (b"\x1F\x8B\x08\0\0\0\0\0".as_slice(), "application/gzip"),
             (b"Rar!\x1A\x07\x01\0", "application/vnd.rar"),
             (b"\x50\x2A\x4D\x18\0\0\0\0", "application/zstd"),
+            (b"\x5D\0\0\x80\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0", "application/x-lzma"),
             (b"!<arch>\ndebian-binary   ", "application/vnd.debian.binary-package"),
         ] {
             assert_eq!(look(head).mime_type, name);

@@ -7,6 +7,7 @@ mod aac;
 mod ac3;
 mod aiff;
 mod flac;
+mod free;
 mod lossless;
 mod mpeg;
 mod plain;
@@ -17,7 +18,7 @@ mod wav;
 use super::{Found, reader::Bytes};
 
 pub(super) use aac::header as adts_header;
-pub(super) use ac3::header as ac3_header;
+pub(super) use ac3::{CHANNELS as AC3_CHANNELS, header as ac3_header};
 pub(super) use mpeg::header as mpeg_header;
 
 /// By signature, with or without tags in front.
@@ -34,7 +35,8 @@ pub(super) fn probe_faint(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
         .or_else(|| aac::probe_latm(bytes, head))
         .or_else(|| ac3::probe(bytes, head))
         .or_else(|| mpeg::probe(bytes, head))
-        .or_else(|| tracker::probe_faint(head))
+        .or_else(|| free::probe(bytes, head))
+        .or_else(|| tracker::probe_faint(bytes, head))
 }
 
 fn untagged(bytes: &mut Bytes<'_>, head: &[u8], at: u64) -> Option<Found> {
@@ -42,7 +44,7 @@ fn untagged(bytes: &mut Bytes<'_>, head: &[u8], at: u64) -> Option<Found> {
         .or_else(|| aiff::probe(bytes, head))
         .or_else(|| flac::probe(bytes, head, at))
         .or_else(|| plain::probe(bytes, head, at))
-        .or_else(|| tracker::probe(head))
+        .or_else(|| tracker::probe(bytes, head))
 }
 
 /// What follows the tags decides; tags before nothing recognisable are an MP3's, for nobody else begins so.

@@ -18,7 +18,8 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
 
 /// PostScript, bare or in the binary wrapper with a preview.
 fn postscript(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
-    if head.starts_with(b"%!PS") {
+    // Printers are woken by an end of transmission.
+    if head.strip_prefix(b"\x04").unwrap_or(head).starts_with(b"%!PS") {
         return Some(Found::plain("application/postscript"));
     }
     if !head.starts_with(&[0xC5, 0xD0, 0xD3, 0xC6]) {

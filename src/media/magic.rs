@@ -4,7 +4,7 @@
 //! The last word before text has `infer`, for formats that have no rule here.
 
 use super::{
-    Found, catalogue,
+    Found, Provenance, catalogue,
     reader::{Bytes, Fields},
 };
 
@@ -21,6 +21,13 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
         && let (Some(width), Some(height)) = (head.le16(12), head.le16(14))
     {
         found.facts.size(width.into(), height.into());
+        // A rate, its scale, and how many frames there are.
+        if let (Some(rate), Some(scale), Some(frames)) = (head.le32(16), head.le32(20), head.le32(24))
+            && rate > 0
+            && u64::from(frames) <= bytes.size() / 12
+        {
+            found.facts.lasts(f64::from(frames) * f64::from(scale) / f64::from(rate), Provenance::Container);
+        }
     }
     if name == "video/x-yuv4mpeg2" {
         let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -94,6 +101,7 @@ const SIGNATURES: &[Signature] = &[
     (0, b"DKIF\0\0", "video/x-ivf"),
     (0, b"nut/multimedia container\0", "video/x-nut"),
     (0, b"GRIB\0\0", "application/grib"),
+    (0, b"ARROW1\0\0", "application/vnd.apache.arrow.file"),
     (0, b"\0\x01\0\0Standard Jet DB\0", "application/x-msaccess"),
     (0, b"\0\x01\0\0Standard ACE DB\0", "application/x-msaccess"),
     (7, b"**ACE**", "application/x-ace-compressed"),
@@ -115,10 +123,18 @@ fn program(head: &[u8]) -> Option<&'static str> {
         }
         [b'M', b'Z', ..] => {
             let at = usize::try_from(head.le32(60)?).ok()?;
-            head.has(at, b"PE\0\0").then_some("application/vnd.microsoft.portable-executable")
+            let windows = head.has(at, b"PE\0\0") || is_dos(head);
+            windows.then_some("application/vnd.microsoft.portable-executable")
         }
         _ => None,
     }
+}
+
+/// A program for DOS or for Windows of sixteen bits: pages of 512 bytes, a header of two paragraphs or more, and relocations behind it.
+fn is_dos(head: &[u8]) -> bool {
+    let field = |at| head.le16(at).unwrap_or(0);
+    let (last, pages, header, relocations) = (field(2), field(4), field(8), field(24));
+    last < 512 && (1..=2048).contains(&pages) && (2..=64).contains(&header) && (28..=512).contains(&relocations)
 }
 
 fn font(head: &[u8]) -> Option<&'static str> {
@@ -186,6 +202,10 @@ mod tests {
 
     #[test]
     fn two_letters_are_not_a_program() {
+        let mut dos = b"MZ\x20\0\x02\0\0\0\x02\0".to_vec();
+        dos.resize(600, 0);
+        dos[24] = 28;
+        assert_eq!(look(&dos).mime_type, "application/vnd.microsoft.portable-executable");
         assert_eq!(look(&[b"MZ\x90\0".as_slice(), &[0; 100]].concat()).mime_type, UNKNOWN);
     }
 }

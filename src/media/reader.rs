@@ -13,6 +13,10 @@ const READ_BUDGET: u64 = 192 << 20;
 /// Chunks, boxes, frames or entries per inspection: an hour of MP3 has 138,000 frames.
 const STEP_BUDGET: u32 = 1_000_000;
 
+/// And of a small file no more than this and one for so many bytes: what has a step for less is made to waste time.
+const STEPS_AT_LEAST: u64 = 65_536;
+const BYTES_PER_STEP: u64 = 16;
+
 /// The most that is collected at once: the longest tail in which a zip's end record may hide, with room.
 pub(super) const MOST_AT_ONCE: usize = 1 << 20;
 
@@ -51,7 +55,9 @@ impl std::fmt::Debug for Bytes<'_> {
 
 impl<'a> Bytes<'a> {
     pub(super) fn new(source: &'a mut dyn Source, size: u64) -> Self {
-        Self { source, size, window: Vec::new(), window_at: 0, read_left: READ_BUDGET, steps_left: STEP_BUDGET }
+        let steps = (size / BYTES_PER_STEP).saturating_add(STEPS_AT_LEAST).min(STEP_BUDGET.into());
+        let steps_left = u32::try_from(steps).unwrap_or(STEP_BUDGET);
+        Self { source, size, window: Vec::new(), window_at: 0, read_left: READ_BUDGET, steps_left }
     }
 
     /// How many bytes there are.
@@ -240,10 +246,14 @@ mod tests {
 
     #[test]
     fn a_budget_ends_every_loop() {
-        let mut source = Cursor::new(vec![0; 16]);
-        let mut bytes = Bytes::new(&mut source, 16);
-        let steps = std::iter::repeat_with(|| bytes.step()).take_while(Result::is_ok).count();
-        assert_eq!(steps, STEP_BUDGET as usize);
+        for (size, budget) in
+            [(16, STEPS_AT_LEAST + 1), (5 << 20, STEPS_AT_LEAST + (5 << 16)), (1 << 40, STEP_BUDGET.into())]
+        {
+            let mut source = Cursor::new(vec![0; 16]);
+            let mut bytes = Bytes::new(&mut source, size);
+            let steps = std::iter::repeat_with(|| bytes.step()).take_while(Result::is_ok).count();
+            assert_eq!(steps as u64, budget, "{size}");
+        }
     }
 
     #[test]

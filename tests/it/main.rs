@@ -29,6 +29,7 @@ mod service;
 mod settings;
 mod silence;
 mod smoke;
+mod sniffer;
 mod streams;
 mod surfaces;
 mod sweep;

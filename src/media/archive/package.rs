@@ -24,7 +24,9 @@ fn stored_type(bytes: &mut Bytes<'_>, entries: &[Entry]) -> Option<&'static str>
     let stated = zip::content(bytes, entry, 256)?;
     let stated = std::str::from_utf8(&stated).ok()?.trim();
     let stated = stated.split('\0').next()?;
-    let named = stated == "application/epub+zip" || stated.starts_with("application/vnd.oasis.opendocument.");
+    let named = stated == "application/epub+zip"
+        || stated == "image/openraster"
+        || stated.starts_with("application/vnd.oasis.opendocument.");
     catalogue::canonical(stated).filter(|_| named)
 }
 
@@ -41,15 +43,23 @@ fn open_packaging(bytes: &mut Bytes<'_>, entries: &[Entry]) -> Option<&'static s
 
 fn by_parts(entries: &[Entry]) -> Option<&'static str> {
     let has = |name: &[u8]| entries.iter().any(|entry| entry.name == name);
-    if has(b"AndroidManifest.xml") && has(b"classes.dex") {
+    if has(b"AndroidManifest.xml") && (has(b"classes.dex") || has(b"resources.arsc")) {
         Some("application/vnd.android.package-archive")
     } else if has(b"META-INF/MANIFEST.MF") {
         Some("application/java-archive")
-    } else if has(b"doc.kml") {
+    } else if has(b"doc.kml") || is_place(entries) {
         Some("application/vnd.google-earth.kmz")
     } else {
         None
     }
+}
+
+/// Google Earth opens the first KML at the root, whatever its name; among other documents one is only one of them.
+fn is_place(entries: &[Entry]) -> bool {
+    let at_root = |entry: &&Entry| !entry.name.contains(&b'/');
+    let mut root = entries.iter().filter(at_root);
+    let first = root.next().is_some_and(|entry| entry.name.to_ascii_lowercase().ends_with(b".kml"));
+    first && root.next().is_none()
 }
 
 /// Content type of the main part, the folder that it lies in, and our name for the whole.
@@ -105,6 +115,27 @@ const MAIN_PARTS: &[(&str, &str, &str)] = &[
         "ppt/",
         "application/vnd.ms-powerpoint.presentation.macroenabled.12",
     ),
+    (
+        "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
+        "word/",
+        "application/vnd.ms-word.template.macroenabled.12",
+    ),
+    (
+        "application/vnd.ms-excel.template.macroEnabled.main+xml",
+        "xl/",
+        "application/vnd.ms-excel.template.macroenabled.12",
+    ),
+    ("application/vnd.ms-excel.addin.macroEnabled.main+xml", "xl/", "application/vnd.ms-excel.addin.macroenabled.12"),
+    (
+        "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
+        "ppt/",
+        "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
+    ),
+    (
+        "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
+        "ppt/",
+        "application/vnd.ms-powerpoint.template.macroenabled.12",
+    ),
     ("application/vnd.ms-visio.drawing.main+xml", "visio/", "application/vnd.ms-visio.drawing"),
 ];
 
@@ -123,6 +154,17 @@ mod tests {
             let found = look(&zip(&parts));
             assert_eq!(found.mime_type, "application/vnd.openxmlformats-officedocument.wordprocessingml.document");
         }
+    }
+
+    #[test]
+    fn a_place_is_one_whatever_its_file_is_called() {
+        let place = |names: &[&str]| {
+            look(&zip(&names.iter().map(|name| (*name, b"<kml/>".as_slice())).collect::<Vec<_>>())).mime_type
+        };
+        assert_eq!(place(&["doc.kml", "files/a.png"]), "application/vnd.google-earth.kmz");
+        assert_eq!(place(&["files/a.png", "My tour.KML"]), "application/vnd.google-earth.kmz");
+        assert_eq!(place(&["a.txt", "b.kml"]), "application/zip");
+        assert_eq!(place(&["maps/doc.kml"]), "application/zip");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(in crate::media) struct Header {
 const BITRATES: [u64; 19] = [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640];
 
 /// Full channels by coding mode; the low-frequency one comes on top.
-const CHANNELS: [u32; 8] = [2, 1, 2, 3, 3, 4, 4, 5];
+pub(in crate::media) const CHANNELS: [u32; 8] = [2, 1, 2, 3, 3, 4, 4, 5];
 
 /// Reads a header.
 pub(in crate::media) fn header(bytes: &[u8]) -> Option<Header> {

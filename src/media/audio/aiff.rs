@@ -67,6 +67,13 @@ impl Aiff {
             None | Some(b"NONE" | b"sowt" | b"twos" | b"fl32" | b"FL32" | b"fl64" | b"in24")
         );
         facts.coded(if plain { "pcm" } else { "compressed" });
+        // Packets are counted there, not frames: 64 in one of IMA's, six in one of MACE's.
+        let per_packet = match self.compression.as_ref() {
+            Some(b"ima4") => 64,
+            Some(b"MAC3" | b"MAC6") => 6,
+            _ => 1,
+        };
+        let frames_of = |packets: u32| f64::from(packets) * f64::from(per_packet);
         let frame = u64::from(self.bits).div_ceil(8) * u64::from(self.channels);
         let present = self.data.and_then(|data| data.checked_div(frame));
         match present {
@@ -77,7 +84,7 @@ impl Aiff {
             _ if plain
                 || self.frames <= MOST_COMPRESSED * self.data.and_then(|data| data.try_into().ok()).unwrap_or(0) =>
             {
-                facts.lasts(f64::from(self.frames) / self.rate, Provenance::Container);
+                facts.lasts(frames_of(self.frames) / self.rate, Provenance::Container);
             }
             _ => facts.flag(Flag::SizeClaimWrong),
         }
@@ -122,6 +129,17 @@ mod tests {
         let facts = look(&aiff(u32::MAX, RATE_8000, &[0; 8000])).facts;
         assert_eq!(facts.duration_seconds, Some(0.5));
         assert!(facts.flags.contains(&Flag::SizeClaimWrong));
+    }
+
+    #[test]
+    fn packets_are_more_than_frames() {
+        let mut file = aiff(125, RATE_8000, &[0; 125 * 34]);
+        file.splice(38..38, *b"ima4\0\0");
+        file[7] += 6;
+        file[19] = 24;
+        file[11] = b'C';
+        let facts = look(&file).facts;
+        assert_eq!((facts.duration_seconds, facts.well_formed), (Some(1.0), true), "{facts:?}");
     }
 
     #[test]

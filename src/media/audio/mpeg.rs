@@ -1,7 +1,7 @@
 //! MPEG audio, layers I to III of versions 1, 2 and 2.5 (ISO/IEC 11172-3, 13818-3): a chain of frames.
 //!
-//! Promised: every frame that the budget allows is counted, so a missing or lying Xing header does not matter.
-//! Deliberately absent: encoder delay, which is no longer than two frames.
+//! Promised: every frame that the budget allows is counted, so a missing or lying Xing header does not matter. What an
+//! encoder says it put before and behind the sound is not played, and not counted. Deliberately absent: a guess at it.
 
 use memchr::memchr;
 
@@ -17,29 +17,32 @@ const JUNK: usize = 64 << 10;
 /// Frames in a row that make bytes MPEG audio. Two sync words occur by chance; three consistent ones hardly do.
 const CHAIN: usize = 3;
 
+/// Frames in a row behind junk. Every offset is tried there, and chance has as many goes.
+const CHAIN_BEHIND_JUNK: usize = 8;
+
 /// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::media) struct Header {
     pub(in crate::media) sample_rate: u32,
     pub(in crate::media) channels: u32,
     pub(in crate::media) layer: u32,
-    samples: u32,
+    pub(super) samples: u32,
     bitrate: u32,
     length: u64,
 }
 
 impl Header {
     /// Frames of one stream share version, layer and rate.
-    fn continues(self, other: Self) -> bool {
+    pub(super) fn continues(self, other: Self) -> bool {
         (self.sample_rate, self.layer, self.samples) == (other.sample_rate, other.layer, other.samples)
     }
 
-    fn codec(self) -> &'static str {
+    pub(super) fn codec(self) -> &'static str {
         ["mp1", "mp2", "mp3"][self.layer as usize - 1]
     }
 }
 
-/// Reads a header; free-format frames have no length of their own and are none here.
+/// Reads a header; free-format frames have no length of their own and are none here (`free`).
 pub(in crate::media) fn header(bytes: &[u8]) -> Option<Header> {
     let &[0xFF, second, third, fourth, ..] = bytes else {
         return None;
@@ -94,8 +97,11 @@ const BITRATES: [[u16; 14]; 5] = [
 pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     // What begins with frames may be short; behind junk, more has to agree.
     let (first, at_once) = (header(head), header(head).is_some());
-    let start =
-        if at_once && chain(bytes, 0, CHAIN) >= shortest(bytes, first, 0) { 0 } else { search(bytes, 0, head)? };
+    let start = if at_once && chain(bytes, 0, CHAIN) >= shortest(bytes, first, 0) {
+        0
+    } else {
+        search(bytes, 0, head, CHAIN_BEHIND_JUNK)?
+    };
     Some(inspect_from(bytes, 0, Some(start)))
 }
 
@@ -108,16 +114,18 @@ fn shortest(bytes: &Bytes<'_>, first: Option<Header>, at: u64) -> usize {
     }
 }
 
-/// The first offset from which frames follow each other.
-fn search(bytes: &mut Bytes<'_>, at: u64, head: &[u8]) -> Option<u64> {
+/// The first offset from which so many frames follow each other, or all that there are until the sound ends.
+fn search(bytes: &mut Bytes<'_>, at: u64, head: &[u8], enough: usize) -> Option<u64> {
     let mut from = 0;
     let mut tried = 0;
     while let Some(skip) = memchr(0xFF, head.get(from..)?) {
         from += skip;
         if header(&head[from..]).is_some() {
             tried += 1;
-            if chain(bytes, at + from as u64, CHAIN) >= CHAIN {
-                return Some(at + from as u64);
+            let start = at + from as u64;
+            let count = chain(bytes, start, enough);
+            if count >= enough || count >= CHAIN && ends_with(bytes, start, count) {
+                return Some(start);
             }
             // Each try may read elsewhere; noise offers one every two kilobytes.
             if tried > 256 {
@@ -127,6 +135,14 @@ fn search(bytes: &mut Bytes<'_>, at: u64, head: &[u8]) -> Option<u64> {
         from += 1;
     }
     None
+}
+
+/// So many frames are all of the rest, tags aside.
+fn ends_with(bytes: &mut Bytes<'_>, mut at: u64, count: usize) -> bool {
+    for _ in 0..count {
+        at += header(bytes.peek(at, 4)).map_or(0, |frame| frame.length);
+    }
+    at >= tags::sound_end(bytes)
 }
 
 /// How many consistent frames follow each other, up to `most`.
@@ -147,7 +163,7 @@ pub(super) fn inspect(bytes: &mut Bytes<'_>, at: u64) -> Found {
     let head = bytes.peek(at, JUNK).to_vec();
     let start = match header(&head) {
         Some(first) if chain(bytes, at, CHAIN) >= shortest(bytes, Some(first), at) => Some(at),
-        first => search(bytes, at, &head).or_else(|| first.map(|_| at)),
+        first => search(bytes, at, &head, CHAIN).or_else(|| first.map(|_| at)),
     };
     inspect_from(bytes, at, start)
 }
@@ -176,7 +192,8 @@ fn frames(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
     let mut count = 0u64;
     let mut constant = true;
     let mut walk = Ok(());
-    if let Some(claimed) = vbr_header(bytes, start, first) {
+    let header_frame = vbr_header(bytes, start, first);
+    if let Some(Announced { frames: claimed, .. }) = header_frame {
         // The frame that carries the header plays nothing.
         at += first.length;
         if claimed.saturating_mul(MOST_FRAMES_PER_BYTE.0) > (end - start).saturating_mul(MOST_FRAMES_PER_BYTE.1) {
@@ -205,7 +222,7 @@ fn frames(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
             }
             _ => {
                 let rest = bytes.peek(at, JUNK).to_vec();
-                match search(bytes, at, &rest) {
+                match search(bytes, at, &rest, CHAIN) {
                     Some(next) if next > at && next < end => {
                         at = next;
                         walk = Err(Broken::Bad);
@@ -225,7 +242,10 @@ fn frames(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
             facts.lasts(seconds, Provenance::Bytes);
         }
     } else if count > 0 {
-        facts.lasts_ticks(count * samples, first.sample_rate.into(), Provenance::Scanned);
+        // Only of a stream that is all there is anything missing at its end.
+        let silent = header_frame.filter(|header| header.frames == count).map_or(0, |header| header.silent);
+        let played = (count * samples).saturating_sub(silent);
+        facts.lasts_ticks(played, first.sample_rate.into(), Provenance::Scanned);
     }
     walk
 }
@@ -233,24 +253,45 @@ fn frames(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
 /// The smallest frame of all is 24 bytes (8 kbit/s at 24 kHz, 576 samples).
 const MOST_FRAMES_PER_BYTE: (u64, u64) = (24, 1);
 
-/// The number of frames that a Xing, Info or VBRI header claims, if the first frame is one.
-fn vbr_header(bytes: &mut Bytes<'_>, at: u64, first: Header) -> Option<u64> {
+/// What a Xing, Info or VBRI header says of the frames that follow it.
+#[derive(Debug, Clone, Copy)]
+struct Announced {
+    frames: u64,
+    /// Samples before and behind the sound, which fill frames and are not played.
+    silent: u64,
+}
+
+/// Where LAME's extension has the samples before and behind the sound, twelve bits each, counted from the header's name.
+const DELAYS: u64 = 141;
+
+fn vbr_header(bytes: &mut Bytes<'_>, at: u64, first: Header) -> Option<Announced> {
     if first.layer != 3 {
         return None;
     }
     let side_info = match (first.samples, first.channels) {
-        (1152, 1) | (_, 2) if first.samples == 1152 || first.channels == 2 => {
-            if first.samples == 1152 && first.channels == 2 { 32 } else { 17 }
-        }
+        (1152, 2) => 32,
+        (1152, 1) | (_, 2) => 17,
         _ => 9,
     };
-    let xing = at + 4 + side_info;
-    if matches!(bytes.peek(xing, 4), b"Xing" | b"Info") {
+    // Where frames have a checksum, some writers count its two bytes in.
+    let plain = at + 4 + side_info;
+    let xing = [plain, plain + 2].into_iter().find(|&xing| matches!(bytes.peek(xing, 4), b"Xing" | b"Info"));
+    if let Some(xing) = xing {
         let has_frames = bytes.be32(xing + 4).ok()? & 1 == 1;
-        return Some(if has_frames { bytes.be32(xing + 8).ok()?.into() } else { 0 });
+        let frames = if has_frames { bytes.be32(xing + 8).ok()?.into() } else { 0 };
+        let encoder: [u8; 4] = bytes.array(xing + 120).ok()?;
+        let extended = matches!(&encoder, b"LAME" | b"Lavf" | b"Lavc") && DELAYS + 7 + side_info <= first.length;
+        let silent = match bytes.array(xing + DELAYS) {
+            Ok([high, both, low]) if extended => {
+                let before = u64::from(high) << 4 | u64::from(both >> 4);
+                before + (u64::from(both & 15) << 8 | u64::from(low))
+            }
+            _ => 0,
+        };
+        return Some(Announced { frames, silent });
     }
     if bytes.peek(at + 36, 4) == b"VBRI" {
-        return bytes.be32(at + 50).ok().map(u64::from);
+        return bytes.be32(at + 50).ok().map(|frames| Announced { frames: frames.into(), silent: 0 });
     }
     None
 }
@@ -299,6 +340,29 @@ mod tests {
         let facts = look(&[first, frame([0xFF, 0xFB, 0x90, 0]).repeat(10)].concat()).facts;
         assert!(facts.duration_seconds.is_some_and(|seconds| seconds < 1.0));
         assert!(facts.flags.contains(&Flag::SizeClaimWrong));
+    }
+
+    #[test]
+    fn what_an_encoder_put_around_the_sound_is_not_played() {
+        let mut first = frame([0xFF, 0xFB, 0x90, 0]);
+        first[36..48].copy_from_slice(b"Info\0\0\0\x01\0\0\0\x0A");
+        first[156..160].copy_from_slice(b"LAME");
+        // 576 samples before, 1,152 behind.
+        first[177..180].copy_from_slice(&[0x24, 0x04, 0x80]);
+        let whole = [first, frame([0xFF, 0xFB, 0x90, 0]).repeat(10)].concat();
+        let seconds = |file: &[u8]| look(file).facts.duration_seconds.expect("a length") * 44_100.0 / 1152.0;
+        assert!((seconds(&whole) - 8.5).abs() < 1e-3);
+        // Of a file that was cut nobody knows what is missing.
+        assert!((seconds(&whole[..whole.len() - 417 * 2]) - 8.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn chance_in_much_junk_is_no_sound() {
+        let noise = |n: usize| (0..n as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<_>>();
+        let frames = frame([0xFF, 0xFB, 0x90, 0]);
+        assert_eq!(look(&[noise(3000), frames.repeat(4), noise(9000)].concat()).mime_type, UNKNOWN);
+        assert_eq!(look(&[noise(3000), frames.repeat(4)].concat()).mime_type, "audio/mpeg");
+        assert_eq!(look(&[noise(3000), frames.repeat(9), noise(9000)].concat()).mime_type, "audio/mpeg");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8], at: u64) -> Option<Found
         _ if head.starts_with(b"MPCK") => ("audio/x-musepack", "musepack", musepack),
         _ if head.starts_with(b"MP+") && head.get(3)? & 15 == 7 => ("audio/x-musepack", "musepack", musepack_old),
         _ if head.starts_with(b"MThd\0\0\0\x06") => ("audio/midi", "", midi),
-        _ if head.starts_with(b"Creative Voice File\x1A") => ("audio/x-voc", "pcm", |bytes, _, _| bytes.reaches(26)),
+        _ if head.starts_with(b"Creative Voice File\x1A") => ("audio/x-voc", "pcm", voc),
         _ => return None,
     };
     let mut found = Found::of(name);
@@ -76,19 +76,23 @@ fn amr_frames(bytes: &mut Bytes<'_>, mut at: u64, facts: &mut Facts, sizes: &[u6
 fn au(bytes: &mut Bytes<'_>, at: u64, facts: &mut Facts) -> Walk {
     let [header, stated, encoding, rate, channels] = numbers(bytes, at + 4)?;
     facts.sound(channels, rate);
+    // In bits: µ-law, linear and floating point, A-law, and the ADPCM of G.721 to G.726.
     let sample = match encoding {
-        1 | 2 | 27 => 1,
-        3 => 2,
-        4 => 3,
-        5 | 6 => 4,
-        7 => 8,
+        1 | 2 | 27 => 8,
+        3 => 16,
+        4 => 24,
+        5 | 6 => 32,
+        7 => 64,
+        23 | 24 => 4,
+        25 => 3,
+        26 => 5,
         _ => 0,
     };
     let start = at + u64::from(header);
     bytes.reaches(start)?;
     let here = bytes.size() - start;
     let data = if stated == u32::MAX { here } else { here.min(stated.into()) };
-    if let Some(frames) = data.checked_div(sample * u64::from(channels)) {
+    if let Some(frames) = data.saturating_mul(8).checked_div(sample * u64::from(channels)) {
         let from = if stated == u32::MAX { Provenance::Bytes } else { Provenance::Container };
         facts.lasts_ticks(frames, rate.into(), from);
     }
@@ -111,7 +115,7 @@ fn numbers<const N: usize>(bytes: &mut Bytes<'_>, at: u64) -> Walk<[u32; N]> {
 fn caf(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
     let mut at = start + 8;
     let (mut rate, mut per_packet, mut packet) = (0.0, 0, 0);
-    let (mut frames, mut data) = (None, None);
+    let (mut packets, mut frames, mut data) = (0u64, None, None);
     let mut walk = Ok(());
     while at + 12 <= bytes.size() {
         bytes.step()?;
@@ -129,7 +133,7 @@ fn caf(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
                     facts.coded(if codec == "lpcm" { "pcm" } else { codec });
                 }
             }
-            b"pakt" => frames = Some(bytes.be64(body + 8)?),
+            b"pakt" => (packets, frames) = (bytes.be64(body)?, Some(bytes.be64(body + 8)?)),
             b"data" => data = Some(length.min(bytes.size() - body).saturating_sub(4)),
             _ => {}
         }
@@ -144,13 +148,76 @@ fn caf(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
     }
     let counted =
         data.and_then(|data| data.checked_div(packet.into())).map(|packets| packets.saturating_mul(per_packet.into()));
+    // A packet has at least one byte, and none in use plays longer than this.
+    let most = data.unwrap_or(0).max(packets.min(bytes.size())).saturating_mul(MOST_PER_PACKET);
     if let Some(frames) = frames.or(counted)
         && rate.is_finite()
         && rate >= 1.0
     {
-        facts.lasts(frames as f64 / rate, Provenance::Container);
+        if frames > most {
+            facts.flag(Flag::SizeClaimWrong);
+        } else {
+            facts.lasts(frames as f64 / rate, Provenance::Container);
+        }
     }
     walk
+}
+
+/// Frames in a packet of the longest in use, FLAC's.
+const MOST_PER_PACKET: u64 = 65_535;
+
+/// Creative's blocks of a type and a length of three bytes; sound, silence, and what they are made of.
+fn voc(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
+    let mut at = start + u64::from(bytes.le16(start + 20)?);
+    let (mut seconds, mut extended) = (0.0, None);
+    let (mut rate, mut frame) = (0u32, 1u64);
+    while at < bytes.size() {
+        bytes.step()?;
+        let kind = bytes.u8(at)?;
+        if kind == 0 {
+            break;
+        }
+        let [low, middle, high] = bytes.array(at + 1)?;
+        let length = u64::from(u32::from_le_bytes([low, middle, high, 0]));
+        let body = at + 4;
+        bytes.reaches(body + length)?;
+        let mut samples = 0;
+        match kind {
+            1 => {
+                let own = 1_000_000 / (256 - u32::from(bytes.u8(body)?));
+                let channels;
+                (rate, channels) = extended.take().unwrap_or((own, 1));
+                frame = channels.into();
+                facts.sound(channels, rate);
+                samples = length.saturating_sub(2) / frame;
+            }
+            2 => samples = length / frame,
+            3 => {
+                let own = 1_000_000 / (256 - u32::from(bytes.u8(body + 2)?));
+                seconds += (f64::from(bytes.le16(body)?) + 1.0) / f64::from(own);
+            }
+            8 => {
+                let channels = u32::from(bytes.u8(body + 3)?) + 1;
+                extended = Some((256_000_000 / (channels * (65_536 - u32::from(bytes.le16(body)?))), channels));
+            }
+            9 => {
+                rate = bytes.le32(body)?;
+                let (bits, channels) = (u64::from(bytes.u8(body + 4)?), bytes.u8(body + 5)?);
+                frame = (bits.div_ceil(8) * u64::from(channels)).max(1);
+                facts.sound(channels.into(), rate);
+                samples = length.saturating_sub(12) / frame;
+            }
+            _ => {}
+        }
+        if samples > 0 && rate > 0 {
+            seconds += samples as f64 / f64::from(rate);
+        }
+        at = body + length;
+    }
+    if seconds > 0.0 {
+        facts.lasts(seconds, Provenance::Container);
+    }
+    Ok(())
 }
 
 fn dsf(bytes: &mut Bytes<'_>, at: u64, facts: &mut Facts) -> Walk {
@@ -180,6 +247,14 @@ fn dff(bytes: &mut Bytes<'_>, start: u64, facts: &mut Facts) -> Walk {
             b"PROP" => {
                 at = body + 4;
                 continue;
+            }
+            // Compressed sound, which begins with how many frames there are and how many play in a second.
+            b"DST " => {
+                at = body;
+                continue;
+            }
+            b"FRTE" => {
+                facts.lasts_ticks(bytes.be32(body)?.into(), bytes.be16(body + 4)?.into(), Provenance::Container);
             }
             b"FS  " => rate = bytes.be32(body)?,
             b"CHNL" => channels = bytes.be16(body)?.into(),
@@ -224,6 +299,17 @@ mod tests {
                 .concat();
         let found = look(&[header, vec![0x7F; 4_000]].concat());
         assert_eq!((found.mime_type.as_str(), found.facts.duration_seconds), ("audio/basic", Some(0.5)));
+    }
+
+    #[test]
+    fn creative_blocks_add_up() {
+        let header = b"Creative Voice File\x1A\x1A\0\x0A\x01\x29\x11";
+        // A rate of 8,000, a second of sound, half a second more, a tenth of silence, the end.
+        let sound = [&[1, 0x42, 0x1F, 0, 131, 0], vec![0; 8000].as_slice(), &[2, 0xA0, 0x0F, 0], &[0; 4000]].concat();
+        let found = look(&[header.as_slice(), &sound, &[3, 3, 0, 0, 0x1F, 3, 131], &[0]].concat());
+        assert_eq!((found.mime_type.as_str(), found.facts.duration_seconds), ("audio/x-voc", Some(1.6)));
+        assert_eq!((found.facts.channels, found.facts.sample_rate), (Some(1), Some(8_000)));
+        assert!(!look(&[header.as_slice(), &sound[..100]].concat()).facts.well_formed);
     }
 
     #[test]

@@ -67,6 +67,9 @@ struct Format {
     per_block: u16,
 }
 
+/// Samples in a byte of the densest format in use: MPEG audio's shortest frame has 24 bytes for 576.
+const MOST_PER_BYTE: u64 = 24;
+
 /// Sizes that say "I did not know yet".
 const OPEN: [u64; 3] = [0xFFFF_FFFF, 0x7FFF_FFFF, 0x7FFF_FFFF_FFFF_FFFF];
 
@@ -231,8 +234,12 @@ impl Wave {
         } else {
             let mean = (format.bytes_per_second > 0).then(|| data as f64 / f64::from(format.bytes_per_second));
             let counted = self.samples.filter(|_| format.rate > 0).map(|count| count as f64 / f64::from(format.rate));
-            // A count is believed when the mean rate says about the same.
-            counted.filter(|counted| mean.is_some_and(|mean| *counted <= mean * 2.0 + 1.0)).or(mean)
+            // A count is believed when the mean rate says about the same, or where there is none, when the bytes can hold it.
+            let fits = |counted: &f64| match mean {
+                Some(mean) => *counted <= mean * 2.0 + 1.0,
+                None => *counted <= (data * MOST_PER_BYTE) as f64 / f64::from(format.rate),
+            };
+            counted.filter(fits).or(mean)
         };
         if let Some(seconds) = seconds {
             facts.lasts(seconds, from);

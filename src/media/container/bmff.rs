@@ -257,6 +257,22 @@ mod tests {
     }
 
     #[test]
+    fn surround_sound_counts_its_channels_itself() {
+        // Mode 3/2 with the low-frequency channel, behind ten bits; 26 for the enhanced form.
+        for (entry, name, description) in
+            [(b"ac-3", b"dac3", [0x10, 0x3D, 0xE0, 0].as_slice()), (b"ec-3", b"dec3", &[0x07, 0x00, 0x20, 0x0F, 0, 0])]
+        {
+            let fields = [&[0; 16][..], &[0, 2, 0, 16, 0, 0, 0, 0], &(48_000u32 << 16).to_be_bytes()].concat();
+            let entry = boxed(entry, &[fields, boxed(name, description)].concat());
+            let stsd = boxed(b"stsd", &[&[0, 0, 0, 0, 0, 0, 0, 1], entry.as_slice()].concat());
+            let hdlr = boxed(b"hdlr", &[&[0; 8][..], b"soun", &[0; 13]].concat());
+            let minf = boxed(b"minf", &boxed(b"stbl", &stsd));
+            let trak = boxed(b"trak", &boxed(b"mdia", &[hdlr, minf].concat()));
+            assert_eq!(look(&movie(b"isom", &[trak])).facts.channels, Some(6), "{name:?}");
+        }
+    }
+
+    #[test]
     fn fragments_add_up() {
         let empty = track(b"soun");
         let id = |id: u32| [&[0; 4][..], &id.to_be_bytes()].concat();

@@ -1,5 +1,6 @@
 //! Flash video: tags, each with its length before and behind.
 
+use super::video;
 use crate::media::{
     Facts, Flag, Found, Provenance,
     container::AudioConfig,
@@ -95,8 +96,18 @@ impl Flv {
             12 => "hevc",
             _ => return Ok(()),
         });
-        if codec == 2 && self.size.is_none() {
-            self.size = sorenson(bytes.peek(at + 1, 12));
+        if self.size.is_none() {
+            self.size = match codec {
+                2 => sorenson(bytes.peek(at + 1, 12)),
+                // Twelve bits each, behind four of the block's size.
+                3 | 6 => bytes.be32(at + 1).ok().map(|packed| (packed >> 16 & 0xFFF, packed & 0xFFF)),
+                // A configuration record: its parameter sets begin behind a count and a length.
+                7 if bytes.u8(at + 1)? == 0 => {
+                    let set = bytes.peek(at + 13, 256);
+                    video::h264_size(&[&[0, 0, 1], set].concat())
+                }
+                _ => None,
+            };
         }
         Ok(())
     }

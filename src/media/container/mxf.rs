@@ -28,6 +28,8 @@ struct Mxf {
     size: (u32, u32),
     rate: (u32, u32),
     length: u64,
+    channels: u32,
+    sample_rate: (u32, u32),
     /// Of the tracks, where descriptors do not say.
     track_rate: (u32, u32),
     track_length: u64,
@@ -68,6 +70,10 @@ impl Mxf {
                     // All ones mean that it is not known.
                     self.track_length = self.track_length.max(if length == u64::MAX { 0 } else { length });
                 }
+                0x3D07 if self.channels == 0 => self.channels = set.be32(value).unwrap_or(0),
+                0x3D03 if self.sample_rate.0 == 0 => {
+                    self.sample_rate = (set.be32(value).unwrap_or(0), set.be32(value + 4).unwrap_or(0));
+                }
                 0x3002 => self.length = self.length.max(set.be64(value).unwrap_or(0)),
                 _ => {}
             }
@@ -78,6 +84,7 @@ impl Mxf {
 
     fn describe(&self, facts: &mut Facts) {
         facts.size(self.size.0, self.size.1);
+        facts.sound(self.channels, self.sample_rate.0.checked_div(self.sample_rate.1).unwrap_or(0));
         let (rate, length) =
             if self.length > 0 { (self.rate, self.length) } else { (self.track_rate, self.track_length) };
         if rate.0 > 0 && rate.1 > 0 && length > 0 {
@@ -114,5 +121,9 @@ mod tests {
             ("application/mxf", Some(64), Some(48))
         );
         assert!(found.facts.well_formed);
+
+        let sound = b"\x06\x0E\x2B\x34\x02\x53\x01\x01\x0D\x01\x01\x01\x01\x01\x48\x00\x14\x3D\x03\0\x08\0\0\xBB\x80\0\0\0\x01\x3D\x07\0\x04\0\0\0\x02";
+        let facts = look(&[partition.as_slice(), sound].concat()).facts;
+        assert_eq!((facts.channels, facts.sample_rate), (Some(2), Some(48_000)));
     }
 }

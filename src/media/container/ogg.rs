@@ -1,7 +1,7 @@
 //! Ogg (RFC 3533): pages of streams, named by their first packets.
 //!
-//! Promised: the length is the last granule position less what the codec wants skipped, link by link in a chain, and
-//! never longer than its packets could play. Deliberately absent: packets beyond the first.
+//! Promised: the length is the last granule position less where the stream begins and what the codec wants skipped, link
+//! by link in a chain, and never longer than its packets could play. Deliberately absent: what is in packets of sound.
 
 mod stream;
 
@@ -64,6 +64,8 @@ struct Page {
     body: u64,
     end: u64,
     packets: u64,
+    /// How long each part of a packet is; one below 255 is a packet's last.
+    lacing: Vec<u8>,
 }
 
 impl Ogg {
@@ -93,12 +95,14 @@ impl Ogg {
                 }
                 if self.streams.len() < MOST_STREAMS {
                     let packet = bytes.peek(page.body, usize::try_from(page.end - page.body).unwrap_or(0)).to_vec();
-                    self.streams.push(Stream { serial: page.serial, link: self.link, ..Stream::begin(&packet) });
+                    let mut stream = Stream::begin(&packet);
+                    (stream.serial, stream.link) = (page.serial, self.link);
+                    self.streams.push(stream);
                 }
             } else {
                 data_begun = true;
             }
-            self.note(&page);
+            self.note(bytes, &page);
             at = page.end;
         }
         if self.streams.is_empty() { Err(Broken::Bad) } else { Ok(()) }
@@ -111,12 +115,25 @@ impl Ogg {
         self.streams.push(Stream::begin(&packet));
     }
 
-    fn note(&mut self, page: &Page) {
+    fn note(&mut self, bytes: &mut Bytes<'_>, page: &Page) {
         // The newest stream of that number: chains may use it again.
         let Some(stream) = self.streams.iter_mut().rev().find(|stream| stream.serial == page.serial) else {
             return;
         };
         stream.packets = stream.packets.saturating_add(page.packets);
+        if stream.wants_start() {
+            // A page may begin with the rest of a packet, which was counted where it began.
+            let (mut at, mut begins, mut samples) = (page.body, page.flags & 1 == 0, 0u64);
+            for &part in &page.lacing {
+                if begins {
+                    samples += stream.samples_in(bytes.peek(at, usize::from(part).min(16)));
+                }
+                begins = part < 255;
+                at += u64::from(part);
+            }
+            // The last page may end before its packets do, which says nothing about the beginning.
+            stream.begins(page.granule, samples, page.flags & 4 != 0);
+        }
         if page.granule != u64::MAX && page.granule >> 63 == 0 {
             stream.last = Some(stream.last.unwrap_or(0).max(page.granule));
         }
@@ -137,7 +154,7 @@ impl Ogg {
                 continue;
             }
             if let Ok(page) = page(bytes, at + found as u64) {
-                self.note(&page);
+                self.note(bytes, &page);
                 last_end = page.end;
             }
         }
@@ -181,6 +198,7 @@ fn page(bytes: &mut Bytes<'_>, at: u64) -> Walk<Page> {
         body,
         end: body + length,
         packets: lacing.iter().filter(|&&byte| byte < 255).count() as u64,
+        lacing,
     })
 }
 
@@ -217,6 +235,17 @@ mod tests {
             assert_eq!((found.facts.duration_seconds, found.facts.sample_rate), (Some(1.0), Some(48_000)));
             assert!(found.facts.well_formed && found.facts.flags.is_empty());
         }
+    }
+
+    #[test]
+    fn a_recording_that_begins_in_the_middle_lasts_from_there() {
+        // Packets of 20 ms (configuration 1, one frame), cut out of a stream that had played for ten minutes.
+        let head = [b"OpusHead\x01\x01", 312u16.to_le_bytes().as_slice(), &48_000u32.to_le_bytes(), &[0; 3]].concat();
+        let began = 600 * 48_000;
+        let sound: Vec<u8> = (1..=50).flat_map(|n| page(0, began + n * 960, b"\x08x")).collect();
+        let facts = look(&[page(2, 0, &head), page(0, 0, b"OpusTags"), sound].concat()).facts;
+        assert_eq!(facts.duration_seconds, Some((48_000.0 - 312.0) / 48_000.0));
+        assert!(facts.flags.is_empty(), "{facts:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! RealMedia and RealAudio: chunks of four letters and a size.
 
 use crate::media::{
-    Facts, Found, Provenance,
+    Facts, Found, Kind, Provenance,
     reader::{Broken, Bytes, Fields, Walk},
 };
 
@@ -17,6 +17,10 @@ pub(super) fn probe(bytes: &mut Bytes<'_>, head: &[u8]) -> Option<Found> {
     let mut found = Found::of("application/vnd.rn-realmedia");
     let walk = walk(bytes, &mut found.facts);
     found.facts.settle(walk);
+    // The name does not say whether there is anything to see.
+    if found.facts.width.is_none() && found.facts.channels.is_some() {
+        found.kind = Kind::Audio;
+    }
     Some(found)
 }
 
@@ -72,7 +76,22 @@ fn sound(header: &[u8], facts: &mut Facts) {
 
 #[cfg(test)]
 mod tests {
-    use crate::media::tests::look;
+    use crate::media::{Kind, tests::look};
+
+    #[test]
+    fn sound_alone_is_sound() {
+        let mut stream = vec![0; 40];
+        stream[..4].copy_from_slice(b"MDPR");
+        // Two names of no length, the length of what follows, and RealAudio's header of version 4.
+        stream.extend([0, 0, 0, 0, 0, 56]);
+        stream.extend(b".ra\xFD\0\x04");
+        stream.resize(46 + 56, 0);
+        stream[46 + 48..46 + 50].copy_from_slice(&44_100u16.to_be_bytes());
+        stream[46 + 55] = 2;
+        stream[7] = stream.len() as u8;
+        let found = look(&[b".RMF\0\0\0\x12\0\0\0\0\0\0\0\0\0\x01".as_slice(), &stream].concat());
+        assert_eq!((found.kind, found.facts.channels, found.facts.sample_rate), (Kind::Audio, Some(2), Some(44_100)));
+    }
 
     #[test]
     fn properties_tell_the_length() {

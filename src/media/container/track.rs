@@ -4,11 +4,14 @@
 //! chunk and sync tables.
 
 use super::{
-    AudioConfig,
+    AudioConfig, Bits,
     boxes::{self, Found},
     codecs,
 };
-use crate::media::reader::{Broken, Bytes, Walk};
+use crate::media::{
+    audio,
+    reader::{Broken, Bytes, Walk},
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Track {
@@ -195,6 +198,9 @@ impl Track {
                 self.channels = (packed >> 41 & 7) as u32 + 1;
                 Ok(())
             }
+            // Rates and identifications stand before the channels' mode (ETSI TS 102 366 annex F).
+            b"dac3" => self.dolby(bytes, found, 2 + 5 + 3),
+            b"dec3" => self.dolby(bytes, found, 13 + 3 + 2 + 5 + 1 + 1 + 3),
             b"sinf" => boxes::each(bytes, found.body, found.end, &mut |bytes, found| {
                 if &found.name == b"frma" {
                     self.codec = codecs::four_cc(bytes.array(found.body)?);
@@ -203,6 +209,18 @@ impl Track {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Channels of AC-3 and Enhanced AC-3, whose fields in the sample entry do not count them.
+    fn dolby(&mut self, bytes: &mut Bytes<'_>, found: Found, bits_before: usize) -> Walk {
+        let data = bytes.peek(found.body, 8).to_vec();
+        let mut bits = Bits::new(&data);
+        if bits.skip(bits_before).is_some()
+            && let (Some(mode), Some(low)) = (bits.take(3), bits.take(1))
+        {
+            self.channels = audio::AC3_CHANNELS[mode as usize] + low;
+        }
+        Ok(())
     }
 
     /// MPEG-4's elementary stream descriptor: nested tags with lengths of seven bits per byte.

@@ -4,7 +4,7 @@
 //! as far as its uncompressed objects and its object streams tell. Deliberately absent: the cross-reference table;
 //! viewers repair it, so it proves nothing.
 
-use memchr::{memchr_iter, memmem};
+use memchr::{memchr, memchr_iter, memmem};
 
 use crate::media::{
     Facts, Flag, Found, inflate, markup,
@@ -123,32 +123,34 @@ fn names_active(part: &[u8], left: &mut u32) -> bool {
             return false;
         }
         *left -= 1;
-        let name = unescape(rest);
-        ACTIVE.contains(&name.as_slice())
+        let (mut room, raw) = ([0; LONGEST], name(rest));
+        let name = if memchr(b'#', raw).is_none() { raw } else { unescape(raw, &mut room) };
+        // A place to open at is no action; it is an array, actions are dictionaries or references to them.
+        let place =
+            name == b"OpenAction" && rest.get(10..).is_some_and(|rest| rest.trim_ascii_start().starts_with(b"["));
+        ACTIVE.contains(&name) && !place
     })
 }
 
 /// Names that are compared in one document. A book of a thousand pages has a hundred thousand.
 const MOST_NAMES: u32 = 2_000_000;
 
-/// A name up to its delimiter, with `#xx` resolved: `/J#61vaScript` is a name like any other.
-fn unescape(raw: &[u8]) -> Vec<u8> {
-    let mut name = Vec::with_capacity(LONGEST);
-    let mut at = 0;
+/// A name up to its delimiter.
+fn name(rest: &[u8]) -> &[u8] {
+    let end = rest.iter().position(|byte| byte.is_ascii_whitespace() || *byte == 0 || b"()<>[]{}/%".contains(byte));
+    &rest[..end.unwrap_or(rest.len())]
+}
+
+/// A name with `#xx` resolved: `/J#61vaScript` is a name like any other.
+fn unescape<'a>(raw: &[u8], room: &'a mut [u8; LONGEST]) -> &'a [u8] {
+    let (mut at, mut length) = (0, 0);
     while let Some(&byte) = raw.get(at) {
-        if byte.is_ascii_whitespace() || byte == 0 || b"()<>[]{}/%".contains(&byte) {
-            break;
-        }
         let escaped = raw.get(at + 1..at + 3).filter(|_| byte == b'#').and_then(|hex| std::str::from_utf8(hex).ok());
-        if let Some(value) = escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            name.push(value);
-            at += 3;
-        } else {
-            name.push(byte);
-            at += 1;
-        }
+        let value = escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        room[length] = value.unwrap_or(byte);
+        (at, length) = (at + if value.is_some() { 3 } else { 1 }, length + 1);
     }
-    name
+    &room[..length]
 }
 
 /// Looks into one compressed object stream. One that cannot be read to its end may hold anything.
@@ -182,8 +184,10 @@ mod tests {
 
     #[test]
     fn a_plain_page_is_clean() {
-        let facts = facts("1 0 obj <</Type /Page /Ajar 1 /JSON 2>> endobj");
-        assert!(facts.well_formed && facts.flags.is_empty(), "{facts:?}");
+        for body in ["1 0 obj <</Type /Page /Ajar 1 /JSON 2>> endobj", "<</OpenAction [3 0 R /FitH null]>>"] {
+            let facts = facts(body);
+            assert!(facts.well_formed && facts.flags.is_empty(), "{facts:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! JPEG XL (ISO/IEC 18181): the size header's bits, in a bare codestream or in boxes.
 //!
-//! Deliberately absent: frames; they lie behind entropy-coded headers.
+//! Promised: one frame where the header says that nothing moves. Deliberately absent: a count of frames where something does; they lie
+//! behind entropy-coded headers.
 
 use crate::media::{
-    Facts, Found,
+    Facts, Found, Provenance,
     container::boxes,
     reader::{Broken, Bytes, OrBad, Walk},
 };
@@ -55,13 +56,45 @@ fn codestream(header: &[u8], facts: &mut Facts) -> Walk {
         _ => height * 2,
     };
     facts.size(u32::try_from(width).unwrap_or(0), u32::try_from(height).unwrap_or(0));
-    let all_default = bits.take(1)? == 1;
+    let (orientation, moves) = metadata(&mut bits)?;
     // Every decoder applies the orientation, so the size is that of what it shows.
-    let orientation = if !all_default && bits.take(1)? == 1 { bits.take(3)? + 1 } else { 1 };
     if orientation >= 5 {
         std::mem::swap(&mut facts.width, &mut facts.height);
     }
+    if !moves {
+        facts.pictures(1, Provenance::Container);
+    }
     Ok(())
+}
+
+/// Orientation, and whether there is an animation (Annex D.3): behind an own size and a preview's.
+fn metadata(bits: &mut Bits<'_>) -> Walk<(u64, bool)> {
+    if bits.take(1)? == 1 || bits.take(1)? == 0 {
+        return Ok((1, false));
+    }
+    let orientation = bits.take(3)? + 1;
+    if bits.take(1)? == 1 {
+        let small = bits.take(1)? == 1;
+        side(bits, small)?;
+        if bits.take(3)? == 0 {
+            side(bits, small)?;
+        }
+    }
+    if bits.take(1)? == 1 {
+        // A preview's size: in units of eight pixels, or in pixels, with a table of its own.
+        let eighths = bits.take(1)? == 1;
+        preview(bits, eighths)?;
+        if bits.take(3)? == 0 {
+            preview(bits, eighths)?;
+        }
+    }
+    Ok((orientation, bits.take(1)? == 1))
+}
+
+fn preview(bits: &mut Bits<'_>, eighths: bool) -> Walk {
+    let widths: [usize; 4] = if eighths { [0, 0, 5, 9] } else { [6, 8, 10, 12] };
+    let width = widths[bits.take(2)? as usize];
+    bits.take(width).map(|_| ())
 }
 
 fn side(bits: &mut Bits<'_>, small: bool) -> Walk<u64> {
@@ -100,6 +133,6 @@ mod tests {
         // small, height code 3, ratio 1:1, all default.
         let found = look(&[0xFF, 0x0A, 0b0100_0111, 0b0000_0010, 0, 0]);
         assert_eq!(found.mime_type, "image/jxl");
-        assert_eq!((found.facts.width, found.facts.height), (Some(32), Some(32)));
+        assert_eq!((found.facts.width, found.facts.height, found.facts.frames), (Some(32), Some(32), Some(1)));
     }
 }

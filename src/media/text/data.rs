@@ -82,6 +82,9 @@ const ROWS: usize = 200;
 /// A cell of a table is a value, not a paragraph.
 const LONGEST_CELL: usize = 512;
 
+/// A cell that is longer may be a part of a sentence.
+const TERSE_CELL: usize = 40;
+
 /// Tables by comma, semicolon or tab.
 pub(super) fn tabular(text: &str, whole: bool) -> Option<&'static str> {
     if is_table(text, '\t', whole) {
@@ -97,10 +100,15 @@ fn is_table(text: &str, separator: char, whole: bool) -> bool {
     let Some(rows) = rows(text, separator, whole) else { return false };
     let Some(first) = rows.first() else { return false };
     let same = rows.iter().all(|row| row.cells == first.cells);
-    // Sentences have a space after each comma, and code has nothing after its last semicolon.
-    let tight = rows.iter().any(|row| row.tight) || separator == '\t';
+    // Sentences have a space after each comma, but they end as sentences do, and their parts are long.
+    let terse = first.cells >= 3 && rows.len() >= 3 && !rows.iter().any(|row| row.sentence);
+    let tight = rows.iter().any(|row| row.tight) || separator == '\t' || terse;
+    // Code has nothing after its last semicolon, and brackets around its commas.
     let filled = rows.iter().any(|row| row.last_filled);
-    first.cells >= 2 && rows.len() >= 2 && same && tight && filled
+    let code = separator == ',' && rows.iter().all(|row| row.code);
+    // A log's times have a comma before their thousandths.
+    let times = separator == ',' && rows.iter().all(|row| row.time);
+    first.cells >= 2 && rows.len() >= 2 && same && tight && filled && !code && !times
 }
 
 #[derive(Debug, Default)]
@@ -109,25 +117,37 @@ struct Row {
     /// A separator without a space behind it, or a quoted cell.
     tight: bool,
     last_filled: bool,
+    /// A bracket, an assignment or a semicolon outside of quotes.
+    code: bool,
+    /// A long cell, or a mark at the end that only a sentence has.
+    sentence: bool,
+    /// Its first separator stands between a time's seconds and their thousandths.
+    time: bool,
+}
+
+impl Row {
+    fn new() -> Self {
+        Self { cells: 1, ..Self::default() }
+    }
 }
 
 /// RFC 4180 rows; quotes may hold separators and line ends.
 fn rows(text: &str, separator: char, whole: bool) -> Option<Vec<Row>> {
     let mut rows = Vec::new();
-    let mut row = Row { cells: 1, ..Row::default() };
+    let mut row = Row::new();
     let (mut cell, mut quoted) = (0usize, false);
     // ISO 2022 text changes alphabets by escapes, and its letters look like anything.
     if text.contains('\u{1B}') {
         return None;
     }
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
         cell += 1;
         if cell > LONGEST_CELL {
             return None;
         }
         match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
+            '"' if quoted && chars.peek().is_some_and(|next| next.1 == '"') => {
                 chars.next();
             }
             '"' if quoted => quoted = false,
@@ -139,18 +159,21 @@ fn rows(text: &str, separator: char, whole: bool) -> Option<Vec<Row>> {
                 if row.cells > 1 || cell > 1 {
                     rows.push(row);
                 }
-                (row, cell) = (Row { cells: 1, ..Row::default() }, 0);
+                (row, cell) = (Row::new(), 0);
                 if rows.len() >= ROWS {
                     return Some(rows);
                 }
             }
             '\r' => cell -= 1,
+            '.' | '!' | '?' if chars.peek().is_none_or(|next| matches!(next.1, '\r' | '\n')) => row.sentence = true,
             _ if c == separator => {
+                row.time |= row.cells == 1 && is_time(&text[..at], &text[at + c.len_utf8()..]);
                 row.cells += 1;
-                row.tight |= chars.peek().is_some_and(|next| !next.is_whitespace());
+                row.tight |= chars.peek().is_some_and(|next| !next.1.is_whitespace());
                 cell = 0;
             }
-            _ => {}
+            '(' | '{' | '}' | ';' | '=' => row.code = true,
+            _ => row.sentence |= cell > TERSE_CELL,
         }
     }
     // A last line without an end counts when it is all there; a cut one does not, however many cells it has.
@@ -159,6 +182,14 @@ fn rows(text: &str, separator: char, whole: bool) -> Option<Vec<Row>> {
         rows.push(row);
     }
     Some(rows)
+}
+
+/// `…:59` before, three digits behind.
+fn is_time(before: &str, behind: &str) -> bool {
+    let digits = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
+    let (before, behind) = (before.as_bytes(), behind.as_bytes());
+    let seconds = before.len() >= 3 && before[before.len() - 3] == b':' && digits(&before[before.len() - 2..]);
+    seconds && behind.get(..3).is_some_and(digits)
 }
 
 #[cfg(test)]
@@ -173,6 +204,11 @@ mod tests {
             ("a\tb\r\n1\t\r\n", Some("text/tab-separated-values")),
             ("a,b\n1\n", None),
             ("one, two\nthree, four\n", None),
+            ("Name, Age, City\nAnna, 31, Bern\nBo, 4, Oslo\n", Some("text/csv")),
+            ("naïve café, “quotes”, Привет.\n".repeat(3).leak(), None),
+            ("roses are red,\nviolets are blue,\n", None),
+            ("00:00:01,500 start\n00:00:02,250 end\n", None),
+            ("f(a,b);\nx = [1,2];\n", None),
             ("a();\nb();\n", None),
             ("word\nword\n", None),
         ] {

@@ -49,14 +49,19 @@ pub(super) fn root(text: &str) -> Option<Root<'_>> {
     Some(Root { name, attributes: attributes.trim_end_matches('/'), empty: attributes.ends_with('/') })
 }
 
-/// Behind a document type and its internal subset, quotes and brackets counted.
+/// Behind a document type and its internal subset: quotes and brackets counted, comments and instructions stepped over, for what is in
+/// them is in no order.
 fn after_doctype(rest: &str) -> Option<&str> {
-    let (mut depth, mut quote) = (0i32, None);
+    let (mut depth, mut quote, mut skip) = (0i32, None, 0);
     for (at, c) in rest.char_indices() {
+        if at < skip {
+            continue;
+        }
         match (quote, c) {
             (Some(open), _) if c == open => quote = None,
             (Some(_), _) => {}
-            // An apostrophe in a comment of the subset is none of ours; outside brackets quotes are quotes.
+            (None, '<') if rest[at..].starts_with("<!--") => skip = at + rest[at..].find("-->")? + 3,
+            (None, '<') if rest[at..].starts_with("<?") => skip = at + rest[at..].find("?>")? + 2,
             (None, '"' | '\'') => quote = Some(c),
             (None, '[') => depth += 1,
             (None, ']') => depth -= 1,
@@ -162,6 +167,12 @@ mod tests {
         assert_eq!((root.local(), root.attributes), ("svg", " a=\"1\" b='>'"));
         assert_eq!(attribute(&root, "b"), Some(">"));
         assert_eq!(attribute(&root, "c"), None);
+    }
+
+    #[test]
+    fn comments_in_a_document_type_open_no_quotes() {
+        let text = "<!DOCTYPE svg [ <!-- it's > ] --> <?a '?> <!ELEMENT x (#PCDATA)> ]><svg/>";
+        assert_eq!(root(text).map(|root| root.name), Some("svg"));
     }
 
     #[test]

@@ -1,0 +1,3 @@
+#![no_main]
+
+mediakeep_fuzz::target!("directories");

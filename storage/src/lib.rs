@@ -43,7 +43,7 @@ pub mod retention;
 pub use audit::{AuditEvent, AuditRow};
 pub use blob::BlobStore;
 pub use error::StorageError;
-pub use ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+pub use ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 pub use index::AssetIndex;
 pub use record::{AssetRecord, AssetView, RunRecord};
 

@@ -27,6 +27,7 @@ mod erasing;
 mod forks;
 mod holds;
 mod ingest;
+mod keeping_races;
 mod races;
 pub mod random;
 mod restoring;
@@ -205,11 +206,13 @@ pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
             a_longer_run_and_an_end_are_of_one_mind,
             references_by_many_runs_are_all_counted,
             two_sealers_make_one_chain,
+            a_call_that_nobody_waits_for_is_whole;
+        keeping_races:
             a_fork_keeps_whatever_its_parent_had_left,
             nothing_ends_after_a_hold_was_placed,
+            bytes_that_were_there_when_a_hold_was_placed_stay,
             a_publication_of_erased_bytes_has_its_own,
-            nothing_stays_in_an_erased_run,
-            a_call_that_nobody_waits_for_is_whole;
+            nothing_stays_in_an_erased_run;
     }
 }
 

@@ -9,27 +9,27 @@ use tokio::task::{JoinHandle, spawn};
 use super::Subject;
 use super::stage::{MANY, Owner, claim, day, event, run_id, stored};
 use crate::audit::{AuditKind, AuditRow};
-use crate::index::{Claimed, Erasure, Published, Referred};
-use crate::record::{AssetState, HoldOn};
+use crate::index::{Claimed, Published, Referred};
+use crate::record::AssetState;
 use crate::retention::Until;
 
 /// How often each race is run: most of what can go wrong shows within a few.
-const ROUNDS: i64 = 20;
+pub(super) const ROUNDS: i64 = 20;
 
 /// Two replicas of one index.
-type Replicas = [Subject; 2];
+pub(super) type Replicas = [Subject; 2];
 
 /// The tenant of these races, at each of the replicas.
-fn owners(replicas: &Replicas) -> [Owner; 2] {
+pub(super) fn owners(replicas: &Replicas) -> [Owner; 2] {
     owners_of(replicas, "acme")
 }
 
 /// A tenant at each of the replicas.
-fn owners_of(replicas: &Replicas, tenant: &str) -> [Owner; 2] {
+pub(super) fn owners_of(replicas: &Replicas, tenant: &str) -> [Owner; 2] {
     [Owner::of(&replicas[0], tenant), Owner::of(&replicas[1], tenant)]
 }
 
-async fn all<T: Send + 'static>(running: Vec<JoinHandle<T>>) -> Vec<T> {
+pub(super) async fn all<T: Send + 'static>(running: Vec<JoinHandle<T>>) -> Vec<T> {
     join_all(running).await.into_iter().map(|done| done.expect("a call returns")).collect()
 }
 
@@ -260,158 +260,6 @@ pub(super) async fn two_sealers_make_one_chain(replicas: Replicas) {
     for (row, seq) in log.iter().zip(1..) {
         assert!(row.holds(&owners[0].tenant) && row.seq == seq && row.previous == previous, "{row:?}");
         previous = row.hash;
-    }
-}
-
-/// The kinds of a tenant's events, in the order in which they happened.
-async fn kinds(owner: &Owner) -> Vec<AuditKind> {
-    owner.log().await.into_iter().map(|row| row.event.kind).collect()
-}
-
-/// No event of the one kind comes behind one of the other.
-fn never_after(kinds: &[AuditKind], late: AuditKind, early: AuditKind) -> bool {
-    let first = kinds.iter().position(|kind| *kind == early);
-    first.is_none_or(|first| !kinds[first..].contains(&late))
-}
-
-pub(super) async fn a_fork_keeps_whatever_its_parent_had_left(replicas: Replicas) {
-    for round in 0..ROUNDS {
-        let [owner, other] = owners_of(&replicas, &format!("tenant-{round}"));
-        let mut ids = Vec::new();
-        for n in 0..6 {
-            ids.push(owner.upload(Some("parent"), &format!("bytes {n}"), day(0)).await.record.id);
-        }
-        ids.sort();
-        let sweep = {
-            let owner = owner.clone();
-            spawn(async move { owner.sweep_by(1, day(40)).await.expired })
-        };
-        let fork = {
-            let owner = other.clone();
-            spawn(async move {
-                tokio::time::sleep(Duration::from_micros(100 * round.unsigned_abs())).await;
-                owner.fork("child", "parent", day(40)).await
-            })
-        };
-
-        let ended = sweep.await.expect("a call returns");
-
-        assert_eq!(fork.await.expect("a call returns"), Ok(ids.clone()), "tombstones too");
-        assert!(never_after(&kinds(&owner).await, AuditKind::Expire, AuditKind::Floor), "{ended:?}");
-        for id in ids {
-            let view = owner.view(id).await;
-            assert_eq!(view.references, [run_id("child"), run_id("parent")]);
-            assert_eq!(view.record.is_live(), !ended.contains(&id));
-            assert_eq!(view.floor.until, Until::Endless);
-        }
-    }
-}
-
-pub(super) async fn nothing_ends_after_a_hold_was_placed(replicas: Replicas) {
-    for round in 0..ROUNDS {
-        let [owner, other] = owners_of(&replicas, &format!("tenant-{round}"));
-        for n in 0..6 {
-            owner.upload(Some("run-1"), &format!("bytes {n}"), day(0)).await;
-        }
-        let alone = owner.upload(None, "alone", day(39)).await.record.id;
-        let sweep = {
-            let owner = owner.clone();
-            spawn(async move { owner.sweep_by(1, day(40)).await })
-        };
-        let holds = {
-            let owner = other.clone();
-            spawn(async move {
-                tokio::time::sleep(Duration::from_micros(100 * round.unsigned_abs())).await;
-                owner.hold(&HoldOn::Run(run_id("run-1")), "audit", day(40)).await;
-                let live = owner.lives(alone).await;
-                owner.hold(&HoldOn::Asset(alone), "audit", day(40)).await;
-                live
-            })
-        };
-
-        sweep.await.expect("a call returns");
-        let was_live = holds.await.expect("a call returns");
-
-        let ended_after = owner.log().await.into_iter().skip_while(|row| row.event.kind != AuditKind::Hold);
-        let ended_after = ended_after.filter(|row| row.event.kind == AuditKind::Expire);
-        let ended_after: Vec<_> = ended_after.filter_map(|row| row.event.asset_id).collect();
-        assert!(ended_after.iter().all(|id| *id == alone), "{ended_after:?}");
-        assert!(was_live || !owner.lives(alone).await, "the dead stay dead");
-        let left = owner.sweep_by(3, day(5_000)).await;
-        assert_eq!((left.expired, left.dropped), (vec![], vec![]), "whatever is left is kept");
-    }
-}
-
-pub(super) async fn a_publication_of_erased_bytes_has_its_own(replicas: Replicas) {
-    let [owner, other] = owners(&replicas);
-    for round in 0..ROUNDS {
-        let bytes = format!("bytes {round}");
-        let first = owner.upload(None, &bytes, day(0)).await.record;
-        let mut running = Vec::new();
-        for _ in 0..3 {
-            let (owner, asset) = (owner.clone(), owner.staged(None, &bytes, day(0)).await);
-            running.push(spawn(async move { stored(owner.publish(asset, day(0)).await) }));
-        }
-        let erasure = {
-            let owner = other.clone();
-            spawn(async move {
-                let Erasure::Done(record) = owner.erase(first.id, day(0)).await else {
-                    unreachable!("nothing holds it")
-                };
-                owner.remove_doomed(day(0)).await;
-                record
-            })
-        };
-
-        let published = all(running).await;
-        let record = erasure.await.expect("a call returns");
-
-        let AssetState::Erased { bytes_removed, .. } = record.state else { unreachable!("{record:?}") };
-        assert_eq!(owner.blob(first.blob).await.is_none(), bytes_removed, "what was said of the bytes is so");
-        for view in published {
-            let row = owner.blob(view.record.blob).await.expect("a held blob has a row");
-            assert!(!row.doomed && row.holders > 0, "{row:?}");
-        }
-    }
-}
-
-pub(super) async fn nothing_stays_in_an_erased_run(replicas: Replicas) {
-    for round in 0..ROUNDS {
-        let [owner, other] = owners_of(&replicas, &format!("tenant-{round}"));
-        owner.upload(Some("run-1"), "bytes", day(0)).await;
-        let apart = owner.upload_asking(None, "other bytes", day(90), day(0)).await.record.id;
-        let mut running = Vec::new();
-        for n in 0..4 {
-            let (owner, asset) = (owner.clone(), owner.staged(Some("run-1"), &format!("bytes {n}"), day(0)).await);
-            running.push(spawn(async move { owner.publish(asset, day(0)).await }));
-        }
-        let erasure = {
-            let owner = other.clone();
-            spawn(async move {
-                owner.erase_run("run-1", day(0)).await;
-                owner.sweep_by(1, day(0)).await
-            })
-        };
-        let fork = {
-            let owner = owner.clone();
-            spawn(async move { owner.fork("child", "run-1", day(0)).await })
-        };
-
-        let published = all(running).await;
-        erasure.await.expect("a call returns");
-        let forked = fork.await.expect("a call returns");
-
-        let kept = forked.unwrap_or_default();
-        for one in published {
-            if let Published::Stored(view) | Published::Shared(view) = one {
-                let id = view.record.id;
-                assert_eq!(owner.lives(id).await, kept.contains(&id), "only a fork keeps what the run had");
-            } else {
-                assert_eq!(one, Published::RunErased);
-            }
-        }
-        assert!(owner.lives(apart).await);
-        assert_eq!(owner.sweep_by(1, day(0)).await.erased, vec![]);
     }
 }
 

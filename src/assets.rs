@@ -1,7 +1,7 @@
 //! The use cases of assets. Bytes enter through [`ingest`] alone and leave through [`fetch`] alone.
 
 use mediakeep_storage::record::{AssetRecord, AssetState};
-use mediakeep_storage::{StorageError, Timestamp};
+use mediakeep_storage::{HoldId, RunId, StorageError, Timestamp};
 use serde_json::Value;
 
 pub mod cache;
@@ -77,6 +77,21 @@ pub enum AssetError {
         /// Until then; `None`: without end.
         current: Option<Timestamp>,
     },
+    /// The run is a fork of another one already.
+    #[error("a fork of another run")]
+    ForkOf {
+        /// Of this one.
+        current: RunId,
+    },
+    /// The run was erased: it takes nothing more.
+    #[error("the run was erased")]
+    RunErased,
+    /// Holds keep it.
+    #[error("held")]
+    Held {
+        /// These, or the first of them.
+        holds: Vec<HoldId>,
+    },
     /// It is over.
     #[error("over")]
     Gone(Box<Gone>),
@@ -106,7 +121,7 @@ impl Gone {
         match record.state {
             AssetState::Live => None,
             AssetState::Expired { at } => Some(Self { at, record: Some(record.clone()) }),
-            AssetState::Erased { at } => Some(Self { at, record: None }),
+            AssetState::Erased { at, .. } => Some(Self { at, record: None }),
         }
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use actix_web::http::StatusCode;
 use actix_web::http::header;
 use actix_web::{HttpResponse, ResponseError};
-use mediakeep_storage::{StorageError, Timestamp};
+use mediakeep_storage::{HoldId, StorageError, Timestamp};
 use serde_json::{Map, Value, json};
 use tracing::error;
 
@@ -207,6 +207,14 @@ impl From<AssetError> for ApiError {
             }
             AssetError::RunFloor { current } => {
                 conflict("retention_floor", "the log is promised for longer").with("current", time_or_null(current))
+            }
+            AssetError::ForkOf { current } => {
+                conflict("fork_of", "the run is a fork of another one").with("current", current.as_str())
+            }
+            AssetError::RunErased => conflict("run_erased", "the run was erased and takes nothing more"),
+            AssetError::Held { holds } => {
+                let holds: Vec<&str> = holds.iter().map(HoldId::as_str).collect();
+                conflict("hold_active", "a hold keeps this").with("holds", holds)
             }
             AssetError::Gone(gone) => {
                 let mut refusal = Self::new(StatusCode::GONE, "not_found", "this is over")

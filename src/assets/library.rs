@@ -76,6 +76,7 @@ pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(),
         // Also what an earlier request has ended and could not do all of.
         Deleted::WasGone(record) => after_its_end(app, &record).await,
         Deleted::Unknown => Err(AssetError::NotFound),
+        Deleted::Held(holds) => Err(AssetError::Held { holds }),
         Deleted::Protected(view) => {
             let protectors = app.index.protectors(tenant, asset, MAX_BECAUSE, &app.terms(tenant), now).await?;
             Err(AssetError::Protected {
@@ -91,8 +92,10 @@ fn because(protectors: Vec<Protector>) -> Value {
     let told = |protector: Protector| {
         let until = protector.until.instant();
         match protector.by {
+            ProtectedBy::Hold(hold) => json!({"hold": hold, "until": until}),
             ProtectedBy::Run(run) => json!({"run": run, "until": until}),
             ProtectedBy::Ask(ask) => json!({"ask": ask, "until": until}),
+            ProtectedBy::Grace(grace) => json!({"grace": grace.as_secs(), "until": until}),
         }
     };
     protectors.into_iter().map(told).collect()

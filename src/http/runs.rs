@@ -36,6 +36,9 @@ pub struct Change {
     #[serde(default, deserialize_with = "word_or_null")]
     #[schema(value_type = Option<String>)]
     status: Option<RunStatus>,
+    /// The run that it is a fork of: the run's log quotes all that its parent's log quotes at this moment.
+    #[serde(default)]
+    fork_of: Option<String>,
     /// The host's workflow.
     #[serde(default)]
     workflow_id: Option<String>,
@@ -73,6 +76,7 @@ pub async fn put(
         log_retain_until: change.log_retain_until,
         log_retention_seconds: change.log_retention_seconds,
         status: change.status,
+        fork_of: change.fork_of,
         workflow_id: change.workflow_id,
     };
     let view = runs::put(&app, &caller.principal, &run, wish).await?;

@@ -64,7 +64,7 @@ pub struct AssetJson {
     pub references: Vec<String>,
     /// How many do.
     pub reference_count: u64,
-    /// The names of its holds.
+    /// The names of the holds on it and on the runs that reference it; at most 100.
     pub holds: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl AssetJson {
             state: record.state.name(),
             references: view.references.iter().map(ToString::to_string).collect(),
             reference_count: view.reference_count,
-            holds: Vec::new(),
+            holds: view.holds.iter().map(ToString::to_string).collect(),
         }
     }
 }

@@ -44,7 +44,7 @@ impl RunJson {
             status: record.status,
             log_retain_until: record.end.until().instant(),
             retention_source: record.end.source(),
-            fork_of: None,
+            fork_of: record.fork_of.as_ref().map(ToString::to_string),
             workflow_id: record.workflow_id.clone(),
             assets: view.assets,
             bytes: view.bytes,

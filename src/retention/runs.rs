@@ -6,7 +6,7 @@ use futures_util::TryFutureExt;
 use futures_util::future::try_join;
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
-use mediakeep_storage::index::{Referred, RunQuery};
+use mediakeep_storage::index::{Referred, RunQuery, Updated};
 use mediakeep_storage::record::{ReferenceRecord, RunRecord, RunView};
 use mediakeep_storage::retention::{RunConflict, RunUpdate, after};
 use mediakeep_storage::{AssetId, AuditEvent, RunId, TenantId, Timestamp};
@@ -27,6 +27,8 @@ pub struct RunWish {
     pub log_retention_seconds: Option<i64>,
     /// `status`.
     pub status: Option<mediakeep_storage::record::RunStatus>,
+    /// `forkOf`.
+    pub fork_of: Option<String>,
     /// `workflowId`.
     pub workflow_id: Option<String>,
 }
@@ -39,12 +41,27 @@ pub async fn put(app: &App, caller: &Principal, run: &RunId, wish: RunWish) -> R
         "logRetainUntil": update.log_retain_until,
         "logRetentionSeconds": update.log_retention_seconds,
         "status": update.status,
+        "forkOf": update.fork_of,
     }));
     let updated = app.index.update_run(tenant, &update, &app.terms(tenant), audit, now).await?;
-    let view = updated.map_err(|RunConflict::Floor { current }| AssetError::RunFloor { current })?;
+    let Updated { view, inherited } = updated.map_err(|conflict| refused(&conflict))?;
     app.rows.floors_changed(tenant);
     put_recovery_record(app, tenant, &view.record).await?;
+    if !inherited.is_empty() {
+        let references = references(run, &inherited, now);
+        app.blobs.put_references(tenant, &references).await?;
+    }
     Ok(view)
+}
+
+fn refused(conflict: &RunConflict) -> AssetError {
+    match conflict {
+        RunConflict::Floor { current } => AssetError::RunFloor { current: *current },
+        RunConflict::ForkOf { current } => AssetError::ForkOf { current: current.clone() },
+        RunConflict::Cycle => AssetError::Invalid("forkOf: a run is no fork of itself".to_owned()),
+        RunConflict::UnknownParent => AssetError::NotFound,
+        RunConflict::Erased => AssetError::RunErased,
+    }
 }
 
 /// The run.
@@ -72,6 +89,7 @@ pub async fn refer(app: &App, caller: &Principal, run: &RunId, names: &[String])
     let audit = AuditEvent::new(AuditKind::Refer, &*caller.id, now).run(run).details(json!({"assets": ids}));
     let record = match app.index.refer(tenant, run, &ids, &app.terms(tenant), audit, now).await? {
         Referred::Unknown(positions) => return Err(AssetError::Unknown { positions }),
+        Referred::RunErased => return Err(AssetError::RunErased),
         Referred::All(record) => record,
     };
     ids.iter().for_each(|id| app.rows.changed(*id));
@@ -125,8 +143,13 @@ fn checked(app: &App, run: &RunId, wish: RunWish, now: Timestamp) -> Result<RunU
         log_retain_until: until,
         log_retention_seconds: wish.log_retention_seconds,
         status: wish.status,
+        fork_of: wish.fork_of.map(|id| RunId::parse(&id).map_err(|_| not_a_run("forkOf"))).transpose()?,
         workflow_id: wish.workflow_id.map(|id| members::outer_id("workflowId", id)).transpose()?,
     })
+}
+
+fn not_a_run(member: &str) -> AssetError {
+    AssetError::Invalid(format!("{member}: not a run id"))
 }
 
 /// The latest end that anybody may ask for.

@@ -30,6 +30,8 @@ pub struct Report {
     pub expired: u64,
     /// Their bytes.
     pub expired_bytes: u64,
+    /// Assets that were erased with their runs.
+    pub erased: u64,
     /// Assets that were looked at and stay.
     pub kept: u64,
     /// Blobs whose bytes are gone.
@@ -68,6 +70,7 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
         info!(
             expired = report.expired,
             expired_bytes = report.expired_bytes,
+            erased = report.erased,
             removed_blobs = report.removed_blobs,
             failed_blobs = report.failed_blobs,
             dropped = report.dropped,
@@ -95,6 +98,7 @@ async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<()
             for part in try_join_all(some.iter().map(|look| settle(app, look, now))).await? {
                 report.expired += part.expired;
                 report.expired_bytes += part.expired_bytes;
+                report.erased += part.erased;
                 report.kept += part.kept;
                 report.dropped += part.dropped;
             }
@@ -113,7 +117,12 @@ async fn settle(app: &App, look: &Look, now: Timestamp) -> Result<Report, Storag
             report.expired += 1;
             report.expired_bytes += record.bytes;
         }
-        for some in settled.expired.chunks(SIDE_BY_SIDE) {
+        for record in &settled.erased {
+            app.rows.changed(record.id);
+            report.erased += 1;
+        }
+        let ended: Vec<_> = settled.expired.iter().chain(&settled.erased).collect();
+        for some in ended.chunks(SIDE_BY_SIDE) {
             join_all(some.iter().map(|record| put_end_record(app, record))).await;
         }
         for asset in &settled.dropped {

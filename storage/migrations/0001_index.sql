@@ -6,6 +6,7 @@
 -- The rows that transitions change (assets, runs, blobs, claims) have no index but their key, so that a change leaves the indexes
 -- alone; what is looked for by time stands in tables of its own. The room that fillfactor leaves lets a changed row stay on its page.
 
+-- The claim is the idempotency key under which the answer of its request is kept; holds are those on the asset itself.
 CREATE TABLE IF NOT EXISTS mk_assets (
   tenant    TEXT COLLATE "C" NOT NULL,
   asset     BYTEA NOT NULL,
@@ -13,7 +14,10 @@ CREATE TABLE IF NOT EXISTS mk_assets (
   kind      BYTEA NOT NULL,
   mime_type BYTEA NOT NULL,
   bytes     BIGINT NOT NULL,
+  blob      BYTEA NOT NULL,
   look      BIGINT,
+  claim     BYTEA,
+  holds     BIGINT NOT NULL,
   record    BYTEA NOT NULL,
   PRIMARY KEY (tenant, asset)
 ) WITH (fillfactor = 85);
@@ -24,8 +28,10 @@ CREATE TABLE IF NOT EXISTS mk_runs (
   open        BOOLEAN NOT NULL,
   end_at      BIGINT,
   end_default BOOLEAN NOT NULL,
+  erased_at   BIGINT,
   look        BIGINT,
   walked      BYTEA,
+  holds       BIGINT NOT NULL,
   record      BYTEA NOT NULL,
   PRIMARY KEY (tenant, run)
 ) WITH (fillfactor = 70);
@@ -39,6 +45,24 @@ CREATE TABLE IF NOT EXISTS mk_refs (
   PRIMARY KEY (tenant, run, asset)
 );
 CREATE INDEX IF NOT EXISTS mk_refs_of_asset ON mk_refs (tenant, asset, place DESC, run);
+
+-- Holds on an asset (kind 0) or a run (kind 1), which counts them in its own row.
+CREATE TABLE IF NOT EXISTS mk_holds (
+  tenant TEXT COLLATE "C" NOT NULL,
+  kind   SMALLINT NOT NULL,
+  thing  BYTEA NOT NULL,
+  name   TEXT COLLATE "C" NOT NULL,
+  record BYTEA NOT NULL,
+  PRIMARY KEY (tenant, kind, thing, name)
+);
+
+-- Assets that have or had the same bytes; what is erased is not among them.
+CREATE TABLE IF NOT EXISTS mk_same (
+  tenant TEXT COLLATE "C" NOT NULL,
+  sha256 BYTEA NOT NULL,
+  asset  BYTEA NOT NULL,
+  PRIMARY KEY (tenant, sha256, asset)
+);
 
 -- When something is to be looked at: kind 0 an asset, kind 1 a run.
 CREATE TABLE IF NOT EXISTS mk_looks (

@@ -67,6 +67,22 @@ impl RunId {
     }
 }
 
+/// A hold, by the name that its host gave it: of the form of a run's name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HoldId(Box<str>);
+
+impl HoldId {
+    /// The hold of that name, if it is one.
+    pub fn parse(raw: &str) -> Result<Self, BadName> {
+        RunId::parse(raw).map(|RunId(name)| Self(name)).map_err(|_| BadName("holdId"))
+    }
+
+    /// The name as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// One asset: a UUIDv7, written `ast_` and 26 characters of lower-case Crockford base32, so that names sort by age.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AssetId(Uuid);
@@ -160,6 +176,9 @@ impl fmt::Display for BlobKey {
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
+    /// What stands in place of the digest of an erased asset.
+    pub const ERASED: Self = Self([0; 32]);
+
     /// The digest of that spelling; upper-case digits are understood.
     pub fn parse(raw: &str) -> Result<Self, BadName> {
         decode_hex(&raw.to_ascii_lowercase()).map(Self).ok_or(BadName("sha256"))
@@ -219,7 +238,13 @@ impl fmt::Display for RunId {
     }
 }
 
-as_text!(TenantId, RunId, AssetId, BlobKey, Digest);
+impl fmt::Display for HoldId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+as_text!(TenantId, RunId, HoldId, AssetId, BlobKey, Digest);
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,12 @@
 //! *looks*: a run is looked at when its log ends, an asset at the end of a term of its own (an unreferenced upload, a sender's wish).
 //! A look promises nothing: the floor is computed anew, and an asset that something else keeps is left alone, because whatever keeps
 //! it has a look of its own or has no end. A run that moves takes its look with it. So a sweep costs what is due, not what exists.
+//! A hold takes a run's look away, and its lifting brings it back; the erasure of a run is a look at once.
+//!
+//! # Forks
+//!
+//! A fork is a copy: in the transition that names its parent the child takes up every reference that the parent has at that moment.
+//! That costs what the parent references, once, and leaves floors, pages and counts what they are, also for forks of forks.
 
 use std::fmt::Debug;
 
@@ -19,12 +25,15 @@ use serde_json::Value;
 
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Labels, RunRecord, RunStatus, RunView, Settled, UploadIntent,
+    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, Labels, RunRecord, RunStatus, RunView, Settled, UploadIntent,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
+pub use self::answers::{Erasure, Placed, Preview, Restored, RunErasure, Updated};
+
+mod answers;
 mod codec;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
@@ -62,7 +71,8 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// of it, or nothing.
     ///
     /// Equal bytes of the same tenant share the blob already held, rescuing it if it was condemned; the newcomer's own copy is then
-    /// doomed at `discard_at`, and the answer says where the bytes are. An unregistered run is kept from this reference on.
+    /// doomed at `discard_at`, and the answer says where the bytes are. An unregistered run is kept from this reference on, and an erased
+    /// one takes nothing.
     async fn publish(
         &self,
         tenant: &TenantId,
@@ -79,7 +89,7 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// The asset with its floor and references, as of one moment.
     async fn view(&self, tenant: &TenantId, id: AssetId, terms: &Terms) -> Result<Option<AssetView>, StorageError>;
 
-    /// What still protects the asset, of one moment: the newest runs first, the sender's wish last; at most `limit`.
+    /// What still protects the asset, of one moment: holds, the newest runs, the sender's wish, the grace; at most `limit`.
     async fn protectors(
         &self,
         tenant: &TenantId,
@@ -133,7 +143,8 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
 
     // ── Runs ────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Registers the run, or changes what the update names; moves its look with its end.
+    /// Registers the run, or changes what the update names; moves its look with its end. The first time that it is named a fork, it
+    /// takes up every reference of its parent, tombstones included.
     async fn update_run(
         &self,
         tenant: &TenantId,
@@ -141,7 +152,7 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         terms: &Terms,
         audit: AuditEvent,
         now: Timestamp,
-    ) -> Result<Result<RunView, RunConflict>, StorageError>;
+    ) -> Result<Result<Updated, RunConflict>, StorageError>;
 
     /// The run and what it references.
     async fn run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError>;
@@ -152,7 +163,7 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// Runs in the order of their names.
     async fn runs(&self, tenant: &TenantId, query: &RunQuery) -> Result<Vec<RunView>, StorageError>;
 
-    /// Makes the run reference the assets, dead ones as tombstones: all of them, or none if one is unknown.
+    /// Makes the run reference the assets, dead ones as tombstones: all of them, or none if one is unknown or the run erased.
     async fn refer(
         &self,
         tenant: &TenantId,
@@ -163,14 +174,42 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Referred, StorageError>;
 
+    // ── Holds ───────────────────────────────────────────────────────────────────────────────────────
+
+    /// Keeps the asset, or everything that the run references or will, until the hold is lifted. A name that is there already gets the
+    /// new reason, and its time stays.
+    ///
+    /// A dead asset keeps what is left of it: its tombstone, and bytes that were not out of reach yet.
+    async fn hold(&self, tenant: &TenantId, on: &HoldOn, hold: Hold, audit: AuditEvent)
+    -> Result<Placed, StorageError>;
+
+    /// Lifts the hold; `false` if there is none of that name. What nothing else keeps is due at once.
+    async fn lift(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        id: &HoldId,
+        terms: &Terms,
+        audit: AuditEvent,
+    ) -> Result<bool, StorageError>;
+
+    /// The holds on the asset or run itself, in the order of their names, from behind `after`.
+    async fn holds(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        after: Option<&HoldId>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, StorageError>;
+
     // ── The end ─────────────────────────────────────────────────────────────────────────────────────
 
     /// What is to be looked at now, oldest look first. The one query across tenants besides those that say so: the sweep's.
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError>;
 
-    /// Looks at the assets of one look: expires each live one whose floor is past, computed anew inside the transaction, and lets
-    /// the others be. At most `limit` assets a call; the look stays until it has seen all. A look that another sweep is at is left to
-    /// it, as done.
+    /// Looks at the assets of one look: expires each live one whose floor is past, computed anew inside the transaction, erases each
+    /// that only erased runs reference and no hold keeps, and lets the others be. At most `limit` assets a call; the look stays until
+    /// it has seen all. A look that another sweep is at is left to it, as done.
     ///
     /// A dead asset whose tombstone has had its time is dropped with all its references.
     async fn settle(
@@ -182,7 +221,8 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Settlement, StorageError>;
 
-    /// Expires the asset if it is live and its floor is past, computed anew inside the transaction; returns it as it is afterwards.
+    /// Expires the asset if it is live and its floor is past, computed anew inside the transaction, or erases it if that is what its
+    /// runs want; returns it as it is afterwards.
     async fn expire_if_due(
         &self,
         tenant: &TenantId,
@@ -203,13 +243,51 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Deleted, StorageError>;
 
+    /// Erases the asset, live or expired, whatever floor it has, unless a hold is on it or on a run that references it: of its row nothing
+    /// stays but name, type and size, its idempotency answer goes, and its blob is out of reach at once if nothing else needs it.
+    ///
+    /// Again: the same answer.
+    async fn erase(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Erasure, StorageError>;
+
+    /// The assets with the same bytes as this one, dead ones too, in the order of their names from behind `after`. Those of an erased
+    /// asset are not known.
+    async fn same_bytes(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        after: Option<AssetId>,
+        limit: usize,
+    ) -> Result<Vec<AssetId>, StorageError>;
+
+    /// Closes the run for good, unless it is held: it takes up nothing more and keeps nothing. Its assets are erased by settling its
+    /// look, which is due at its `erased_at`; whoever has the run erased settles it at once, and else a sweep does.
+    ///
+    /// Again: the same answer.
+    async fn erase_run(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<RunErasure, StorageError>;
+
     /// Takes blobs whose time has come out of reach of any rescue, and announced uploads that showed no life since `uploads_before`;
     /// names those taken now and those that an earlier call took and whose bytes may still be there, an upload with the asset that it
     /// was to become. Across tenants.
+    ///
+    /// A hold on a dead asset, or on a run that references one, keeps its blob; such a blob is looked at again after
+    /// [`crate::retention::HOLD_RECHECK`].
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError>;
 
-    /// Takes this one blob out of reach of any rescue if it is condemned and its time has come; says whether it is out of reach now, so
-    /// that its bytes may go.
+    /// Takes this one blob out of reach of any rescue if it is condemned, its time has come and no hold keeps it; says whether it is out
+    /// of reach now, so that its bytes may go.
     async fn doom_one(&self, tenant: &TenantId, blob: BlobKey, now: Timestamp) -> Result<bool, StorageError>;
 
     /// Drops the row of a blob whose bytes are gone: a doomed one, or a copy that `publish` did not need. Of any other it drops nothing.
@@ -237,6 +315,27 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
 
     /// How many live assets would expire now, counted up to `limit`. Across tenants.
     async fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError>;
+
+    /// What a sweep at `at` would take of the tenant's: a page of the assets, and how many they are and how many bytes they have in all.
+    async fn preview(
+        &self,
+        tenant: &TenantId,
+        at: Timestamp,
+        after: Option<AssetId>,
+        limit: usize,
+        terms: &Terms,
+    ) -> Result<Preview, StorageError>;
+
+    /// Writes what the store has kept of a tenant into an index that was made anew: rows, references, looks, blobs and digests come out
+    /// as if the transitions had happened. Runs come first, then assets in the order of their making, references in the order of
+    /// their times, holds and revocations; what is there already stays.
+    async fn restore(
+        &self,
+        tenant: &TenantId,
+        what: Vec<Restored>,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<(), StorageError>;
 
     /// Whether the index answers. One that only lacks room does: reads go on.
     async fn ready(&self) -> Result<(), StorageError>;
@@ -282,6 +381,8 @@ pub enum Published {
     ClaimLost,
     /// The announcement was withdrawn or timed out, so the bytes may be gone: nothing happened.
     UploadLost,
+    /// The run was erased: nothing happened.
+    RunErased,
 }
 
 /// Which assets to list.
@@ -369,6 +470,8 @@ pub enum Referred {
     All(RunRecord),
     /// Nothing happened: at these positions stand unknown assets.
     Unknown(Vec<usize>),
+    /// Nothing happened: the run was erased.
+    RunErased,
 }
 
 /// Something to be looked at.
@@ -396,6 +499,8 @@ pub enum LookAt {
 pub struct Settlement {
     /// These assets ended.
     pub expired: Vec<AssetRecord>,
+    /// These were erased with their runs.
+    pub erased: Vec<AssetRecord>,
     /// Tombstones of these had their time: their rows are gone.
     pub dropped: Vec<AssetId>,
     /// So many live assets were looked at and stay.
@@ -413,6 +518,8 @@ pub enum Deleted {
     WasGone(AssetRecord),
     /// Something protects it.
     Protected(AssetView),
+    /// These holds are on it, or on runs that reference it; at most [`AssetView::HOLDS`].
+    Held(Vec<HoldId>),
     /// There is no such asset.
     Unknown,
 }
@@ -438,4 +545,10 @@ fn expiry_event(record: &AssetRecord, principal: &str, now: Timestamp) -> AuditE
         ("bytes", Value::from(record.bytes)),
         ("sha256", Value::from(record.sha256.to_string())),
     ]))
+}
+
+/// The audit event of an asset that is erased with its runs, the same from every backend. What is erased is not told once more.
+fn erasure_event(record: &AssetRecord, principal: &str, now: Timestamp) -> AuditEvent {
+    let why = Value::from_iter([("with", Value::from("run"))]);
+    AuditEvent::new(crate::audit::AuditKind::Erase, principal, now).asset(record.id).details(why)
 }

@@ -51,7 +51,7 @@ pub mod testing;
 pub use audit::{AuditEvent, AuditRow};
 pub use blob::BlobStore;
 pub use error::StorageError;
-pub use ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+pub use ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 pub use index::AssetIndex;
 pub use record::{AssetRecord, AssetView, RunRecord};
 

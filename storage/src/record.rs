@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::retention::{Floor, RunEnd};
 
 /// One asset, as its tenant's row has it.
@@ -95,14 +95,23 @@ pub enum AssetState {
         /// Since when.
         at: Timestamp,
     },
-    /// It was erased; nothing of it is left but its name and size.
+    /// It was erased; nothing of it is left but its name, type and size.
     Erased {
         /// Since when.
         at: Timestamp,
+        /// Which other assets had the same bytes then; at most [`AssetState::SAME_BYTES`].
+        #[serde(default)]
+        same_bytes: Vec<AssetId>,
+        /// Whether the bytes went with it: no other asset held them, and no hold kept them.
+        #[serde(default)]
+        bytes_removed: bool,
     },
 }
 
 impl AssetState {
+    /// How many assets with the same bytes an erasure names.
+    pub const SAME_BYTES: usize = 100;
+
     /// `live`, `expired` or `erased`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -118,6 +127,19 @@ impl AssetRecord {
     pub fn is_live(&self) -> bool {
         self.state == AssetState::Live
     }
+
+    /// What is left of it once it is erased: nothing that its bytes, or whoever sent them, said.
+    pub fn erased(&self, at: Timestamp, same_bytes: Vec<AssetId>, bytes_removed: bool) -> Self {
+        Self {
+            declared_mime_type: None,
+            sha256: Digest::ERASED,
+            facts: Value::Object(serde_json::Map::new()),
+            labels: Labels::default(),
+            state: AssetState::Erased { at, same_bytes, bytes_removed },
+            revision: self.revision + 1,
+            ..self.clone()
+        }
+    }
 }
 
 /// An asset, and what the rest of the index says of it at one moment.
@@ -131,9 +153,14 @@ pub struct AssetView {
     pub references: Vec<RunId>,
     /// How many reference it.
     pub reference_count: u64,
+    /// Its own holds in the order of their names, then those of the runs that reference it, each named once; at most [`AssetView::HOLDS`].
+    pub holds: Vec<HoldId>,
 }
 
 impl AssetView {
+    /// How many holds a view lists.
+    pub const HOLDS: usize = 100;
+
     /// How many references a view lists.
     pub const REFERENCES: usize = 100;
 }
@@ -151,10 +178,16 @@ pub struct RunRecord {
     pub end: RunEnd,
     /// For an open run: how long after its closing the log is kept, in seconds.
     pub retention_after_close: Option<i64>,
+    /// The run that it is a fork of.
+    #[serde(default)]
+    pub fork_of: Option<RunId>,
     /// The host's workflow.
     pub workflow_id: Option<String>,
     /// When it was first heard of.
     pub created_at: Timestamp,
+    /// Since when it is erased; closed for good from then on.
+    #[serde(default)]
+    pub erased_at: Option<Timestamp>,
     /// Counts the changes of this row, from 1.
     pub revision: u64,
 }
@@ -178,6 +211,29 @@ pub struct RunView {
     pub assets: u64,
     /// How many bytes the live ones have.
     pub bytes: u64,
+}
+
+/// Keeps an asset, or everything that a run references, until it is lifted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Its name.
+    pub id: HoldId,
+    /// Why, in the words of whoever placed it.
+    pub reason: String,
+    /// Since when.
+    pub placed_at: Timestamp,
+    /// By whom it was placed, or given its present reason.
+    pub principal: String,
+}
+
+/// What a hold is on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldOn {
+    /// One asset.
+    Asset(AssetId),
+    /// A run, and so every asset that it references or will.
+    Run(RunId),
 }
 
 /// What a run's log began to quote in one step: written beside the bytes, so that the store alone can make the index anew.

@@ -104,6 +104,9 @@ impl Publication {
             Published::ClaimLost => {
                 return Err(self.withdraw(blob, record, None, AssetError::IdempotencyInFlight).await);
             }
+            Published::RunErased => {
+                return Err(self.withdraw(blob, record, claim.as_ref(), AssetError::RunErased).await);
+            }
             Published::UploadLost => {
                 return Err(self.withdraw(blob, record, claim.as_ref(), lost(blob).into()).await);
             }

@@ -23,9 +23,14 @@ mod audit;
 mod blobs;
 mod claims;
 mod ending;
+mod erasing;
+mod forks;
+mod holds;
 mod ingest;
+mod keeping_races;
 mod races;
 pub mod random;
+mod restoring;
 mod runs;
 mod stage;
 mod tombstones;
@@ -107,6 +112,44 @@ where
             what_still_protects_an_asset_is_named_with_its_end,
             deleting_what_has_ended_brings_the_end_of_its_bytes_forward,
             what_is_due_is_counted_once;
+        forks:
+            a_fork_takes_up_what_its_parent_references_then,
+            what_a_fork_took_up_ends_with_it,
+            what_an_ended_fork_took_up_ends_with_its_parent,
+            a_fork_of_a_fork_has_it_all,
+            the_same_parent_again_changes_nothing,
+            a_fork_that_may_not_be_makes_nothing;
+        holds:
+            a_hold_keeps_an_asset_until_the_last_is_lifted,
+            a_lifted_hold_leaves_the_floor_as_it_was,
+            a_hold_on_a_run_keeps_all_that_it_references_or_will,
+            a_hold_that_comes_during_a_sweep_counts,
+            the_same_hold_again_has_its_new_reason,
+            holds_are_listed_by_name_each_on_its_own_thing,
+            a_view_names_no_more_holds_than_it_says,
+            nobody_deletes_or_erases_what_is_held,
+            a_hold_on_a_dead_asset_keeps_what_is_left,
+            a_hold_on_a_run_keeps_the_bytes_of_its_dead,
+            bytes_that_were_gone_before_the_hold_stay_gone,
+            a_hold_keeps_the_tombstones_of_a_run,
+            an_open_run_that_was_held_keeps_its_assets,
+            nothing_is_held_that_is_not_there;
+        erasing:
+            of_an_erased_asset_only_name_type_and_size_are_left,
+            erased_bytes_are_out_of_reach_at_once,
+            an_erased_asset_keeps_neither_its_floor_nor_its_answer,
+            an_answer_that_another_request_left_since_stays,
+            bytes_that_another_asset_holds_stay,
+            bytes_that_a_hold_keeps_for_a_dead_asset_stay,
+            an_expired_asset_is_erased_too,
+            an_erased_run_takes_its_assets_with_it,
+            an_erased_run_is_settled_by_its_look,
+            a_request_may_erase_what_its_run_left,
+            an_asset_goes_with_the_last_of_its_erased_runs,
+            an_erased_run_takes_nothing_more,
+            what_a_fork_took_up_outlives_the_erased_parent,
+            an_erased_tombstone_goes_in_its_time,
+            a_preview_is_what_a_sweep_would_take;
         tombstones:
             a_tombstone_outlasts_the_last_run_that_mentions_it,
             a_tombstone_that_no_run_mentions_counts_from_its_death,
@@ -127,6 +170,10 @@ where
             a_doomed_blob_is_named_until_it_is_forgotten,
             nothing_that_is_held_is_forgotten,
             every_blob_is_listed_once_and_in_order;
+        restoring:
+            an_index_made_anew_is_as_the_old_one,
+            what_is_restored_twice_is_there_once,
+            erased_bytes_that_are_found_again_go;
         audit:
             each_transition_leaves_its_event,
             each_tenant_has_a_chain_of_its_own,
@@ -160,6 +207,12 @@ pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
             references_by_many_runs_are_all_counted,
             two_sealers_make_one_chain,
             a_call_that_nobody_waits_for_is_whole;
+        keeping_races:
+            a_fork_keeps_whatever_its_parent_had_left,
+            nothing_ends_after_a_hold_was_placed,
+            bytes_that_were_there_when_a_hold_was_placed_stay,
+            a_publication_of_erased_bytes_has_its_own,
+            nothing_stays_in_an_erased_run;
     }
 }
 
@@ -171,4 +224,11 @@ pub fn terms() -> crate::retention::Terms {
 /// An asset that was shared, referenced, expired and forgotten, with all that it brought with it: a backend may look at what is left.
 pub async fn an_asset_comes_and_goes(index: Subject) {
     tombstones::an_asset_comes_and_goes(index).await;
+}
+
+/// Two assets of tenant `acme` and run `run-1` that have the same bytes: a backend may look at how they are written.
+pub async fn two_assets_of_equal_bytes(index: Subject) -> [crate::AssetId; 2] {
+    let owner = stage::Owner::of(&index, "acme");
+    let at = stage::day(0);
+    [owner.upload(Some("run-1"), "bytes", at).await.record.id, owner.upload(Some("run-1"), "bytes", at).await.record.id]
 }

@@ -11,18 +11,20 @@ use jiff::Timestamp;
 
 use self::state::State;
 use super::{
-    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Look, NewAsset, NewDurable, Published,
-    Referred, RunQuery, Settlement,
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewAsset, NewDurable, Placed,
+    Preview, Published, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
 };
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
+use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, RunRecord, RunView, UploadIntent};
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms, protectors};
 
 mod ending;
+mod holds;
 mod lists;
 mod records;
+mod restore;
 mod state;
 
 /// An [`AssetIndex`] in memory, for tests.
@@ -97,8 +99,9 @@ impl AssetIndex for ModelIndex {
         let Some(record) = state.asset(tenant, id) else {
             return Ok(Vec::new());
         };
-        let runs = state.runs_of(record).into_iter().map(|run| (run.id.clone(), run.end));
-        Ok(protectors(record.asked_until, runs, limit, terms, now))
+        let (own, stakes) = state.keepers(record);
+        let runs: Vec<_> = state.runs_of(record).into_iter().map(|run| run.id.clone()).zip(stakes).collect();
+        Ok(protectors(own, state.holds_for(record), &runs, limit, terms, now))
     }
 
     async fn page(&self, tenant: &TenantId, query: &AssetQuery, terms: &Terms) -> Result<Vec<AssetView>, StorageError> {
@@ -157,7 +160,7 @@ impl AssetIndex for ModelIndex {
         terms: &Terms,
         audit: AuditEvent,
         now: Timestamp,
-    ) -> Result<Result<RunView, RunConflict>, StorageError> {
+    ) -> Result<Result<Updated, RunConflict>, StorageError> {
         Ok(self.state().update_run(tenant, update, terms, audit, now))
     }
 
@@ -184,6 +187,40 @@ impl AssetIndex for ModelIndex {
         now: Timestamp,
     ) -> Result<Referred, StorageError> {
         Ok(self.state().refer(tenant, run, assets, terms, audit, now))
+    }
+
+    async fn hold(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        hold: Hold,
+        audit: AuditEvent,
+    ) -> Result<Placed, StorageError> {
+        Ok(self.state().hold(tenant, on, hold, audit))
+    }
+
+    async fn lift(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        id: &HoldId,
+        terms: &Terms,
+        audit: AuditEvent,
+    ) -> Result<bool, StorageError> {
+        Ok(self.state().lift(tenant, on, id, terms, audit))
+    }
+
+    async fn holds(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        after: Option<&HoldId>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, StorageError> {
+        let mut holds = self.state().holds_on(tenant, on);
+        holds.retain(|hold| after.is_none_or(|after| hold.id > *after));
+        holds.truncate(limit);
+        Ok(holds)
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError> {
@@ -221,6 +258,39 @@ impl AssetIndex for ModelIndex {
         now: Timestamp,
     ) -> Result<Deleted, StorageError> {
         Ok(self.state().delete(tenant, id, terms, audit, now))
+    }
+
+    async fn erase(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Erasure, StorageError> {
+        let mut state = self.state();
+        state.terms = Some(*terms);
+        Ok(state.erase(tenant, id, audit, now))
+    }
+
+    async fn same_bytes(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        after: Option<AssetId>,
+        limit: usize,
+    ) -> Result<Vec<AssetId>, StorageError> {
+        Ok(self.state().same_bytes(tenant, id, after, limit))
+    }
+
+    async fn erase_run(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<RunErasure, StorageError> {
+        Ok(self.state().erase_run(tenant, run, audit, now))
     }
 
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {
@@ -264,6 +334,29 @@ impl AssetIndex for ModelIndex {
 
     async fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError> {
         Ok(self.state().count_due(limit, terms, now))
+    }
+
+    async fn preview(
+        &self,
+        tenant: &TenantId,
+        at: Timestamp,
+        after: Option<AssetId>,
+        limit: usize,
+        terms: &Terms,
+    ) -> Result<Preview, StorageError> {
+        Ok(self.state().preview(tenant, at, after, limit, terms))
+    }
+
+    async fn restore(
+        &self,
+        tenant: &TenantId,
+        what: Vec<Restored>,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<(), StorageError> {
+        let mut state = self.state();
+        what.into_iter().for_each(|one| state.restore(tenant, one, terms, now));
+        Ok(())
     }
 
     async fn ready(&self) -> Result<(), StorageError> {

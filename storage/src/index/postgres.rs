@@ -19,8 +19,23 @@
 //! are turned off in each session: on a table of a few rows the planner prefers them, and under `SERIALIZABLE` a scan counts as having
 //! read all of the table, so that every two transitions of a young index would conflict.
 //!
-//! Locks are taken in this order: claim, run, asset, upload, blob. What cannot keep to it (the end of an asset looks at its runs last)
-//! does not wait for a lock but begins again. Sweeps skip what another one has locked, and share the work so.
+//! Locks are taken in this order: claim, run, asset, upload, blob. What cannot keep to it (the end of an asset looks at its runs last, and
+//! an erasure at the answer of its request) does not wait for a lock but begins again. Sweeps skip what another one has locked, and
+//! share the work so.
+//!
+//! That the database can put two transitions in an order is not enough where a caller was told of one of them. What must have been
+//! first for whoever heard of it meets the other in a row:
+//!
+//! - **An end and a longer run, or a hold on the run**: the end, an erasure and the dropping of a tombstone lock the asset's runs for
+//!   sharing. A hold on the asset is counted in the row that they write.
+//! - **A hold and the removal of a dead asset's bytes**: who takes a blob out of reach has locked it, and the runs of the dead that had
+//!   it for sharing. A hold on a dead asset, and a reference to one by a held run, write the blob's row as it is.
+//! - **A fork and its parent's erasure or walk**: the fork locks its parent for sharing. What it takes up it reads and does not lock,
+//!   as a reference does: an end of it has read the references, and of the two only one happens.
+//! - **The erasure of a run and a publication into it**: the publication only reads the run's row, because thousands a minute go into
+//!   one. The erasure reads the run's references, so the database lets only one of the two happen.
+//!
+//! Holds are counted in the rows of what they are on: where there are none, nothing asks for them.
 //!
 //! # The rows
 //!
@@ -49,13 +64,13 @@ use self::ending::Sweep;
 use self::rows::limited;
 use self::tx::{read, transact};
 use super::{
-    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Look, NewAsset, NewDurable, Published,
-    Referred, RunQuery, Settlement,
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewAsset, NewDurable, Placed,
+    Preview, Published, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
 };
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
+use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, RunRecord, RunView, UploadIntent};
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 mod assets;
@@ -63,9 +78,12 @@ mod blobs;
 mod connect;
 mod due;
 mod ending;
+mod erasing;
 mod failed;
+mod holds;
 mod ingest;
 mod looks;
+mod restore;
 mod rows;
 mod runs;
 mod sql;
@@ -247,12 +265,12 @@ impl AssetIndex for PostgresIndex {
         terms: &Terms,
         audit: AuditEvent,
         now: Timestamp,
-    ) -> Result<Result<RunView, RunConflict>, StorageError> {
+    ) -> Result<Result<Updated, RunConflict>, StorageError> {
         let updated: Result<_, StorageError> =
             transact!(self, tx => runs::update(&mut tx, tenant, update, terms, &audit, now));
         match updated? {
             // Counted outside of the transition: a run may reference more assets than a transaction should have read.
-            Ok(record) => runs::count(self, tenant, record).await.map(Ok),
+            Ok(updated) => runs::count(self, tenant, updated).await.map(Ok),
             Err(conflict) => Ok(Err(conflict)),
         }
     }
@@ -279,6 +297,37 @@ impl AssetIndex for PostgresIndex {
         now: Timestamp,
     ) -> Result<Referred, StorageError> {
         transact!(self, tx => runs::refer(&mut tx, tenant, run, assets, terms, &audit, now))
+    }
+
+    async fn hold(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        hold: Hold,
+        audit: AuditEvent,
+    ) -> Result<Placed, StorageError> {
+        transact!(self, tx => holds::hold(&mut tx, tenant, on, &hold, &audit))
+    }
+
+    async fn lift(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        id: &HoldId,
+        terms: &Terms,
+        audit: AuditEvent,
+    ) -> Result<bool, StorageError> {
+        transact!(self, tx => holds::lift(&mut tx, tenant, on, id, terms, &audit))
+    }
+
+    async fn holds(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        after: Option<&HoldId>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, StorageError> {
+        holds::list(self, tenant, on, after, limit).await
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError> {
@@ -316,6 +365,37 @@ impl AssetIndex for PostgresIndex {
         now: Timestamp,
     ) -> Result<Deleted, StorageError> {
         transact!(self, tx => ending::delete(&mut tx, tenant, id, terms, &audit, now))
+    }
+
+    async fn erase(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Erasure, StorageError> {
+        transact!(self, tx => erasing::erase(&mut tx, tenant, id, terms, &audit, now))
+    }
+
+    async fn same_bytes(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        after: Option<AssetId>,
+        limit: usize,
+    ) -> Result<Vec<AssetId>, StorageError> {
+        assets::same_bytes(self, tenant, id, after, limit).await
+    }
+
+    async fn erase_run(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<RunErasure, StorageError> {
+        transact!(self, tx => holds::erase_run(&mut tx, tenant, run, &audit, now))
     }
 
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {
@@ -364,6 +444,27 @@ impl AssetIndex for PostgresIndex {
 
     async fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError> {
         due::count(self, limit, terms, now).await
+    }
+
+    async fn preview(
+        &self,
+        tenant: &TenantId,
+        at: Timestamp,
+        after: Option<AssetId>,
+        limit: usize,
+        terms: &Terms,
+    ) -> Result<Preview, StorageError> {
+        due::preview(self, tenant, at, after, limit, terms).await
+    }
+
+    async fn restore(
+        &self,
+        tenant: &TenantId,
+        what: Vec<Restored>,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<(), StorageError> {
+        transact!(self, tx => restore::restore(&mut tx, tenant, &what, terms, now))
     }
 
     async fn ready(&self) -> Result<(), StorageError> {

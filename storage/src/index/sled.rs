@@ -31,13 +31,13 @@ use self::keys::{Key, Space};
 use self::shared::Core;
 use self::writer::{Room, Writer};
 use super::{
-    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Look, NewAsset, NewDurable, Published,
-    Referred, RunQuery, Settlement,
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewAsset, NewDurable, Placed,
+    Preview, Published, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
 };
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, RunRecord, RunView, UploadIntent};
+use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::record::{AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, RunRecord, RunView, UploadIntent};
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 mod assets;
@@ -45,9 +45,11 @@ mod blobs;
 mod disk;
 mod draft;
 mod ending;
+mod holds;
 mod ingest;
 mod keys;
 mod looks;
+mod restore;
 mod rows;
 mod runs;
 mod shared;
@@ -237,19 +239,20 @@ impl AssetIndex for SledIndex {
         terms: &Terms,
         audit: AuditEvent,
         now: Timestamp,
-    ) -> Result<Result<RunView, RunConflict>, StorageError> {
+    ) -> Result<Result<Updated, RunConflict>, StorageError> {
         let (owner, update, terms) = (tenant.clone(), update.clone(), *terms);
         let updated = self
             .writer
             .apply(Room::Takes, move |draft| runs::update(draft, &owner, &update, &terms, audit, now))
             .await?;
-        let record = match updated {
-            Ok(record) => record,
+        let (record, inherited) = match updated {
+            Ok(updated) => updated,
             Err(conflict) => return Ok(Err(conflict)),
         };
         // Counted outside of the transition: a run may reference more assets than a writer should read.
         let tenant = tenant.clone();
-        self.walk(move |core| runs::count(core.rows(), &tenant, record)).await.map(Ok)
+        let view = self.walk(move |core| runs::count(core.rows(), &tenant, record)).await?;
+        Ok(Ok(Updated { view, inherited }))
     }
 
     async fn run(&self, tenant: &TenantId, id: &RunId) -> Result<Option<RunView>, StorageError> {
@@ -279,6 +282,40 @@ impl AssetIndex for SledIndex {
         self.writer
             .apply(Room::Takes, move |draft| runs::refer(draft, &tenant, &run, &assets, &terms, audit, now))
             .await
+    }
+
+    async fn hold(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        hold: Hold,
+        audit: AuditEvent,
+    ) -> Result<Placed, StorageError> {
+        let (tenant, on) = (tenant.clone(), on.clone());
+        self.writer.apply(Room::Makes, move |draft| holds::hold(draft, &tenant, &on, hold, audit)).await
+    }
+
+    async fn lift(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        id: &HoldId,
+        terms: &Terms,
+        audit: AuditEvent,
+    ) -> Result<bool, StorageError> {
+        let (tenant, on, id, terms) = (tenant.clone(), on.clone(), id.clone(), *terms);
+        self.writer.apply(Room::Makes, move |draft| holds::lift(draft, &tenant, &on, &id, &terms, audit)).await
+    }
+
+    async fn holds(
+        &self,
+        tenant: &TenantId,
+        on: &HoldOn,
+        after: Option<&HoldId>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, StorageError> {
+        let (tenant, on, after) = (tenant.clone(), on.clone(), after.cloned());
+        self.walk(move |core| core.rows().holds(&tenant, &on, after.as_ref()).take(limit).collect()).await
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError> {
@@ -329,6 +366,40 @@ impl AssetIndex for SledIndex {
         self.writer.apply(Room::Makes, move |draft| ending::delete(draft, &tenant, id, &terms, audit, now)).await
     }
 
+    async fn erase(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Erasure, StorageError> {
+        let (tenant, terms) = (tenant.clone(), *terms);
+        self.writer.apply(Room::Makes, move |draft| ending::erase(draft, &tenant, id, &terms, audit, now)).await
+    }
+
+    async fn same_bytes(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        after: Option<AssetId>,
+        limit: usize,
+    ) -> Result<Vec<AssetId>, StorageError> {
+        let tenant = tenant.clone();
+        self.walk(move |core| assets::same_bytes(core, &tenant, id, after, limit)).await
+    }
+
+    async fn erase_run(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<RunErasure, StorageError> {
+        let (tenant, run) = (tenant.clone(), run.clone());
+        self.writer.apply(Room::Makes, move |draft| holds::erase_run(draft, &tenant, &run, audit, now)).await
+    }
+
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {
         self.writer.apply(Room::Makes, move |draft| blobs::doom(draft, uploads_before, limit, now)).await
     }
@@ -377,6 +448,33 @@ impl AssetIndex for SledIndex {
     async fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> Result<usize, StorageError> {
         let terms = *terms;
         self.walk(move |core| ending::count_due(core, limit, &terms, now)).await
+    }
+
+    async fn preview(
+        &self,
+        tenant: &TenantId,
+        at: Timestamp,
+        after: Option<AssetId>,
+        limit: usize,
+        terms: &Terms,
+    ) -> Result<Preview, StorageError> {
+        let (tenant, terms) = (tenant.clone(), *terms);
+        self.walk(move |core| ending::preview(core, &tenant, at, after, limit, &terms)).await
+    }
+
+    async fn restore(
+        &self,
+        tenant: &TenantId,
+        what: Vec<Restored>,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<(), StorageError> {
+        let (tenant, terms) = (tenant.clone(), *terms);
+        self.writer
+            .apply(Room::Takes, move |draft| {
+                what.into_iter().try_for_each(|one| restore::restore(draft, &tenant, one, &terms, now))
+            })
+            .await
     }
 
     async fn ready(&self) -> Result<(), StorageError> {

@@ -6,7 +6,7 @@ use super::Subject;
 use super::stage::{MANY, Owner, Swept, closed, day, days, just_before, put, terms};
 use crate::audit::AuditKind;
 use crate::index::Deleted;
-use crate::record::AssetState;
+use crate::record::{AssetState, HoldOn};
 use crate::retention::{ProtectedBy, RunUpdate, Terms, Until};
 
 /// Nothing ends a moment before that time, and just these end at it.
@@ -253,19 +253,29 @@ pub(super) async fn what_still_protects_an_asset_is_named_with_its_end(index: Su
     let named = async |limit, now| {
         let named = index.protectors(&owner.tenant, kept, limit, &owner.terms, now).await.expect("a list");
         let name = |by| match by {
+            ProtectedBy::Hold(hold) => hold.to_string(),
             ProtectedBy::Run(run) => run.to_string(),
             ProtectedBy::Ask(at) => at.to_string(),
+            ProtectedBy::Grace(grace) => grace.to_string(),
         };
         named.into_iter().map(|one| (name(one.by), one.until)).collect::<Vec<_>>()
     };
-    let [long, short] = [("long", 10), ("short", 3)].map(|(run, end)| (run.to_owned(), Until::At(day(end))));
-    let (open, ask) = (("open".to_owned(), Until::Endless), (day(4).to_string(), Until::At(day(5))));
+    let [long, short] = [("long", 9), ("short", 2)].map(|(run, end)| (run.to_owned(), Until::At(day(end))));
+    let (open, ask) = (("open".to_owned(), Until::Endless), (day(4).to_string(), Until::At(day(4))));
 
     let all = [long.clone(), short.clone(), open.clone(), ask.clone()];
-    assert_eq!(named(MANY, just_before(day(3))).await, all);
-    assert_eq!(named(2, just_before(day(3))).await, [long.clone(), ask.clone()]);
-    assert_eq!(named(MANY, day(3)).await, [long, open.clone(), ask]);
-    assert_eq!(named(MANY, day(10)).await, [open]);
+    assert_eq!(named(MANY, just_before(day(2))).await, all, "what has no end needs no grace");
+    assert_eq!(named(2, just_before(day(2))).await, [long.clone(), ask.clone()]);
+    assert_eq!(named(MANY, day(3)).await, [long.clone(), open.clone(), ask]);
+    assert_eq!(named(MANY, day(9)).await, [open]);
+    owner.run_until("open", day(5), day(3)).await;
+    let grace = (days(1).to_string(), Until::At(day(10)));
+    assert_eq!(named(MANY, day(5)).await, [long, grace.clone()]);
+    assert_eq!(named(MANY, day(9)).await, [grace]);
+    assert_eq!(named(MANY, day(10)).await, []);
+    let hold = ("audit".to_owned(), Until::Endless);
+    owner.hold(&HoldOn::Asset(kept), "audit", day(10)).await;
+    assert_eq!(named(MANY, day(10)).await, [hold]);
     let stranger = Owner::of(&index, "globex").tenant;
     let nothing = index.protectors(&stranger, kept, MANY, &owner.terms, day(0)).await;
     assert_eq!(nothing.expect("a list"), []);

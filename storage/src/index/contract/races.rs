@@ -14,17 +14,22 @@ use crate::record::AssetState;
 use crate::retention::Until;
 
 /// How often each race is run: most of what can go wrong shows within a few.
-const ROUNDS: i64 = 20;
+pub(super) const ROUNDS: i64 = 20;
 
 /// Two replicas of one index.
-type Replicas = [Subject; 2];
+pub(super) type Replicas = [Subject; 2];
 
 /// The tenant of these races, at each of the replicas.
-fn owners(replicas: &Replicas) -> [Owner; 2] {
-    [Owner::of(&replicas[0], "acme"), Owner::of(&replicas[1], "acme")]
+pub(super) fn owners(replicas: &Replicas) -> [Owner; 2] {
+    owners_of(replicas, "acme")
 }
 
-async fn all<T: Send + 'static>(running: Vec<JoinHandle<T>>) -> Vec<T> {
+/// A tenant at each of the replicas.
+pub(super) fn owners_of(replicas: &Replicas, tenant: &str) -> [Owner; 2] {
+    [Owner::of(&replicas[0], tenant), Owner::of(&replicas[1], tenant)]
+}
+
+pub(super) async fn all<T: Send + 'static>(running: Vec<JoinHandle<T>>) -> Vec<T> {
     join_all(running).await.into_iter().map(|done| done.expect("a call returns")).collect()
 }
 

@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::Subject;
 use crate::audit::{AuditEvent, AuditKind, AuditRow};
-use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
-use crate::index::{BlobRow, Deleted, NewAsset, Published, Referred};
+use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::index::{BlobRow, Deleted, Erasure, NewAsset, Placed, Published, Referred, RunErasure, Updated};
 use crate::record::{
-    AssetRecord, AssetState, AssetView, Claim, Doomed, DurableUrl, Labels, Origin, RunStatus, RunView, Settled,
-    UploadIntent,
+    AssetRecord, AssetState, AssetView, Claim, Doomed, DurableUrl, Hold, HoldOn, Labels, Origin, RunStatus, RunView,
+    Settled, UploadIntent,
 };
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
@@ -48,6 +48,10 @@ pub(super) fn run_id(name: &str) -> RunId {
     RunId::parse(name).expect("a run")
 }
 
+pub(super) fn hold_id(name: &str) -> HoldId {
+    HoldId::parse(name).expect("a hold")
+}
+
 pub(super) fn sha256(bytes: &str) -> Digest {
     let hash = digest::digest(&digest::SHA256, bytes.as_bytes());
     Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes"))
@@ -71,7 +75,14 @@ pub(super) fn settled(claim: &Claim, at: Timestamp) -> Settled {
 
 /// A put that names nothing but the run.
 pub(super) fn put(run: &str) -> RunUpdate {
-    RunUpdate { id: run_id(run), log_retain_until: None, log_retention_seconds: None, status: None, workflow_id: None }
+    RunUpdate {
+        id: run_id(run),
+        log_retain_until: None,
+        log_retention_seconds: None,
+        status: None,
+        fork_of: None,
+        workflow_id: None,
+    }
 }
 
 pub(super) fn until(run: &str, end: Timestamp) -> RunUpdate {
@@ -123,6 +134,7 @@ pub(super) struct Owner {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Swept {
     pub(super) expired: Vec<AssetId>,
+    pub(super) erased: Vec<AssetId>,
     pub(super) dropped: Vec<AssetId>,
 }
 
@@ -177,7 +189,46 @@ impl Owner {
 
     pub(super) async fn update(&self, update: RunUpdate, at: Timestamp) -> Result<RunView, RunConflict> {
         let audit = event(AuditKind::Floor, at).run(&update.id);
-        self.index.update_run(&self.tenant, &update, &self.terms, audit, at).await.expect("an answer to an update")
+        self.try_update(&update, audit, at).await.map(|updated| updated.view)
+    }
+
+    async fn try_update(&self, update: &RunUpdate, audit: AuditEvent, at: Timestamp) -> Result<Updated, RunConflict> {
+        self.index.update_run(&self.tenant, update, &self.terms, audit, at).await.expect("an answer to an update")
+    }
+
+    /// Makes the one run a fork of the other; says what it took up.
+    pub(super) async fn fork(&self, run: &str, of: &str, at: Timestamp) -> Result<Vec<AssetId>, RunConflict> {
+        let update = RunUpdate { fork_of: Some(run_id(of)), ..put(run) };
+        let audit = event(AuditKind::Floor, at).run(&update.id);
+        self.try_update(&update, audit, at).await.map(|updated| updated.inherited)
+    }
+
+    pub(super) async fn place(&self, on: &HoldOn, id: &str, at: Timestamp) -> Placed {
+        let hold =
+            Hold { id: hold_id(id), reason: format!("because of {id}"), placed_at: at, principal: "auditor".into() };
+        self.index.hold(&self.tenant, on, hold, event(AuditKind::Hold, at)).await.expect("an answer to a hold")
+    }
+
+    /// Places a hold on something that is there.
+    pub(super) async fn hold(&self, on: &HoldOn, id: &str, at: Timestamp) {
+        let placed = self.place(on, id, at).await;
+        assert!(matches!(placed, Placed::Done(_)), "{placed:?}");
+    }
+
+    pub(super) async fn lift(&self, on: &HoldOn, id: &str, at: Timestamp) -> bool {
+        let id = hold_id(id);
+        let audit = event(AuditKind::Lift, at);
+        self.index.lift(&self.tenant, on, &id, &self.terms, audit).await.expect("an answer to a lift")
+    }
+
+    pub(super) async fn erase(&self, id: AssetId, at: Timestamp) -> Erasure {
+        let audit = event(AuditKind::Erase, at).asset(id);
+        self.index.erase(&self.tenant, id, &self.terms, audit, at).await.expect("an answer to an erasure")
+    }
+
+    pub(super) async fn erase_run(&self, run: &str, at: Timestamp) -> RunErasure {
+        let audit = event(AuditKind::Erase, at).run(&run_id(run));
+        self.index.erase_run(&self.tenant, &run_id(run), audit, at).await.expect("an answer to an erasure")
     }
 
     /// Registers the run, or moves its end.
@@ -224,8 +275,10 @@ impl Owner {
             };
             assert!(look.due <= now, "{look:?} is not due at {now}");
             let settlement = self.index.settle(&look, limit, &self.terms, "sweep", now).await.expect("a settlement");
-            assert!(settlement.expired.len() + settlement.dropped.len() <= limit, "{settlement:?}");
+            let changed = settlement.expired.len() + settlement.erased.len() + settlement.dropped.len();
+            assert!(changed <= limit, "{settlement:?}");
             swept.expired.extend(settlement.expired.iter().map(|record| record.id));
+            swept.erased.extend(settlement.erased.iter().map(|record| record.id));
             swept.dropped.extend(settlement.dropped);
         }
         unreachable!("there is no end to what is due at {now}")
@@ -235,6 +288,7 @@ impl Owner {
     pub(super) async fn sweep(&self, now: Timestamp) -> Swept {
         let mut swept = self.sweep_by(MANY, now).await;
         swept.expired.sort();
+        swept.erased.sort();
         swept.dropped.sort();
         swept
     }
@@ -277,7 +331,7 @@ impl Owner {
 pub(super) fn stored(published: Published) -> AssetView {
     match published {
         Published::Stored(view) | Published::Shared(view) => Some(view),
-        Published::ClaimLost | Published::UploadLost => None,
+        Published::ClaimLost | Published::UploadLost | Published::RunErased => None,
     }
     .expect("the publication makes an asset")
 }

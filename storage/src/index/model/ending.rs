@@ -5,18 +5,14 @@ use jiff::Timestamp;
 use super::state::{Blob, Life, State};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, BlobKey, TenantId};
-use crate::index::{Deleted, Look, LookAt, Settlement, expiry_event};
+use crate::index::{Deleted, Erasure, Look, LookAt, Preview, Settlement, erasure_event, expiry_event};
 use crate::record::{AssetRecord, AssetState, Doomed};
-use crate::retention::{Terms, Until, after, tombstone};
+use crate::retention::{HOLD_RECHECK, Next, Terms, after, floor, next};
 
 impl State {
-    /// Until when this row stays as it is: a live one until its floor, a dead one until its tombstone goes.
-    fn until(&self, record: &AssetRecord, terms: &Terms) -> Until {
-        let died_at = match record.state {
-            AssetState::Live => return self.floor(record, terms).until,
-            AssetState::Expired { at } | AssetState::Erased { at } => at,
-        };
-        tombstone(died_at, self.runs_of(record).into_iter().map(|run| run.end), terms)
+    fn next(&self, record: &AssetRecord, terms: &Terms) -> Next {
+        let (own, stakes) = self.keepers(record);
+        next(&record.state, own, &stakes, terms)
     }
 
     pub(super) fn due(&self, now: Timestamp, limit: usize) -> Vec<Look> {
@@ -24,7 +20,7 @@ impl State {
             return Vec::new();
         };
         let look = |record: &AssetRecord| {
-            let until = self.until(record, terms);
+            let until = self.next(record, terms).until();
             let due = until.instant().filter(|_| until.is_past(now))?;
             Some(Look { tenant: record.tenant.clone(), at: LookAt::Asset(record.id), due })
         };
@@ -55,18 +51,27 @@ impl State {
             let Some(record) = self.asset(&look.tenant, id).cloned() else {
                 continue;
             };
-            let past = self.until(&record, terms).is_past(now);
-            let changed = settlement.expired.len() + settlement.dropped.len();
-            match (record.is_live(), past) {
-                (_, true) if changed >= limit.max(1) => settlement.done = false,
-                (true, true) => settlement.expired.push(self.expire(&record, terms, principal, now)),
-                (true, false) => settlement.kept += 1,
-                (false, true) => {
+            let next = self.next(&record, terms);
+            if !next.until().is_past(now) {
+                settlement.kept += usize::from(record.is_live());
+                continue;
+            }
+            let changed = settlement.expired.len() + settlement.erased.len() + settlement.dropped.len();
+            if changed >= limit.max(1) {
+                settlement.done = false;
+                continue;
+            }
+            match next {
+                Next::Expire(_) => settlement.expired.push(self.expire(&record, terms, principal, now)),
+                Next::Erase(_) => {
+                    let audit = erasure_event(&record, principal, now);
+                    settlement.erased.push(self.wipe(&record, audit, now));
+                }
+                Next::Drop(_) => {
                     self.references.retain(|one| one.tenant != look.tenant || one.asset != id);
                     self.assets.retain(|one| one.tenant != look.tenant || one.id != id);
                     settlement.dropped.push(id);
                 }
-                (false, false) => {}
             }
         }
         settlement
@@ -82,10 +87,17 @@ impl State {
     ) -> Option<AssetRecord> {
         self.terms = Some(*terms);
         let record = self.asset(tenant, id).cloned()?;
-        if record.is_live() && self.until(&record, terms).is_past(now) {
-            return Some(self.expire(&record, terms, principal, now));
+        let next = self.next(&record, terms);
+        if !record.is_live() || !next.until().is_past(now) {
+            return Some(record);
         }
-        Some(record)
+        Some(match next {
+            Next::Erase(_) => {
+                let audit = erasure_event(&record, principal, now);
+                self.wipe(&record, audit, now)
+            }
+            _ => self.expire(&record, terms, principal, now),
+        })
     }
 
     pub(super) fn delete(
@@ -100,13 +112,17 @@ impl State {
         let Some(record) = self.asset(tenant, id).cloned() else {
             return Deleted::Unknown;
         };
+        if !matches!(record.state, AssetState::Erased { .. }) && self.is_held(&record) {
+            return Deleted::Held(self.holds_for(&record));
+        }
         if !record.is_live() {
             if let Some(Blob { life: Life::Shareable(_, Some(remove_at)), .. }) = self.blob_mut(tenant, record.blob) {
                 *remove_at = now.min(*remove_at);
             }
             return Deleted::WasGone(record);
         }
-        if self.floor(&record, terms).protected.is_some_and(|until| !until.is_past(now)) {
+        let (own, stakes) = self.keepers(&record);
+        if floor(own, &stakes, terms).protected.is_some_and(|until| !until.is_past(now)) {
             return Deleted::Protected(self.view(&record, terms));
         }
         Deleted::Gone(self.end(&record, now, audit, now))
@@ -123,8 +139,7 @@ impl State {
         if let Some(row) = self.asset_mut(&record.tenant, record.id) {
             *row = ended.clone();
         }
-        let held =
-            self.assets.iter().any(|one| one.tenant == record.tenant && one.blob == record.blob && one.is_live());
+        let held = self.is_held_by_live(&record.tenant, record.blob);
         if let Some(Blob { life: Life::Shareable(_, condemned), .. }) = self.blob_mut(&record.tenant, record.blob)
             && !held
         {
@@ -134,10 +149,67 @@ impl State {
         ended
     }
 
+    pub(super) fn erase(&mut self, tenant: &TenantId, id: AssetId, audit: AuditEvent, now: Timestamp) -> Erasure {
+        let Some(record) = self.asset(tenant, id).cloned() else {
+            return Erasure::Unknown;
+        };
+        if matches!(record.state, AssetState::Erased { .. }) {
+            return Erasure::Done(Box::new(record));
+        }
+        if self.is_held(&record) {
+            return Erasure::Held(self.holds_for(&record));
+        }
+        Erasure::Done(Box::new(self.wipe(&record, audit, now)))
+    }
+
+    /// Erases an asset that is not yet.
+    fn wipe(&mut self, record: &AssetRecord, audit: AuditEvent, now: Timestamp) -> AssetRecord {
+        let tenant = &record.tenant;
+        let others = self.same_bytes(tenant, record.id, None, AssetState::SAME_BYTES);
+        if let Some(row) = self.asset_mut(tenant, record.id) {
+            *row = record.erased(now, others.clone(), false);
+        }
+        let needed = self.is_needed(tenant, record.blob);
+        if let Some(blob) = self.blob_mut(tenant, record.blob)
+            && matches!(blob.life, Life::Shareable(..))
+            && !needed
+        {
+            blob.life = Life::Doomed;
+        }
+        let live = self.is_held_by_live(tenant, record.blob);
+        if let Some(Blob { life: Life::Shareable(_, condemned), .. }) = self.blob_mut(tenant, record.blob)
+            && !live
+        {
+            *condemned = Some(condemned.map_or(now, |earlier| earlier.min(now)));
+        }
+        self.claims.retain(|kept| !kept.answers_for(tenant, record.id));
+        let erased = record.erased(now, others, !needed);
+        if let Some(row) = self.asset_mut(tenant, record.id) {
+            *row = erased.clone();
+        }
+        self.audit(tenant, audit);
+        erased
+    }
+
+    fn is_held_by_live(&self, tenant: &TenantId, blob: BlobKey) -> bool {
+        self.assets.iter().any(|one| one.tenant == *tenant && one.blob == blob && one.is_live())
+    }
+
+    /// Whether a live asset holds the blob, or a hold keeps it for a dead one.
+    fn is_needed(&self, tenant: &TenantId, blob: BlobKey) -> bool {
+        let needs = |one: &AssetRecord| match one.state {
+            AssetState::Live => true,
+            AssetState::Expired { .. } => self.is_held(one),
+            AssetState::Erased { .. } => false,
+        };
+        self.assets.iter().any(|one| one.tenant == *tenant && one.blob == blob && needs(one))
+    }
+
     pub(super) fn doom(&mut self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Vec<Doomed> {
         let name = |blob: &Blob| Doomed { tenant: blob.tenant.clone(), blob: blob.key, asset: blob.asset };
         let earlier: Vec<Doomed> = self.blobs.iter().filter(|blob| blob.life == Life::Doomed).map(name).collect();
         let mut doomed = Vec::new();
+        self.put_off_what_is_held(limit, now);
         for blob in &mut self.blobs {
             let due = match blob.life {
                 Life::Uploading(alive_at) => alive_at < uploads_before,
@@ -154,11 +226,23 @@ impl State {
         doomed
     }
 
+    fn put_off_what_is_held(&mut self, limit: usize, now: Timestamp) {
+        let due = |blob: &&Blob| matches!(blob.life, Life::Shareable(_, Some(remove_at)) if remove_at <= now);
+        let kept = self.blobs.iter().filter(due).filter(|blob| self.is_needed(&blob.tenant, blob.key));
+        let kept: Vec<(TenantId, BlobKey)> = kept.take(limit).map(|blob| (blob.tenant.clone(), blob.key)).collect();
+        for (tenant, key) in kept {
+            if let Some(Blob { life: Life::Shareable(_, condemned), .. }) = self.blob_mut(&tenant, key) {
+                *condemned = Some(after(now, HOLD_RECHECK));
+            }
+        }
+    }
+
     pub(super) fn doom_one(&mut self, tenant: &TenantId, key: BlobKey, now: Timestamp) -> bool {
+        let needed = self.is_needed(tenant, key);
         let Some(blob) = self.blob_mut(tenant, key) else {
             return false;
         };
-        if matches!(blob.life, Life::Shareable(_, Some(remove_at)) if remove_at <= now) {
+        if !needed && matches!(blob.life, Life::Shareable(_, Some(remove_at)) if remove_at <= now) {
             blob.life = Life::Doomed;
         }
         blob.life == Life::Doomed
@@ -185,7 +269,28 @@ impl State {
     }
 
     pub(super) fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> usize {
-        let due = |record: &&AssetRecord| record.is_live() && self.floor(record, terms).until.is_past(now);
+        let due = |record: &&AssetRecord| record.is_live() && self.next(record, terms).until().is_past(now);
         self.assets.iter().filter(due).take(limit).count()
+    }
+
+    pub(super) fn preview(
+        &self,
+        tenant: &TenantId,
+        at: Timestamp,
+        behind: Option<AssetId>,
+        limit: usize,
+        terms: &Terms,
+    ) -> Preview {
+        let due = |record: &&AssetRecord| {
+            record.tenant == *tenant && record.is_live() && self.next(record, terms).until().is_past(at)
+        };
+        let mut found: Vec<&AssetRecord> = self.assets.iter().filter(due).collect();
+        found.sort_by_key(|record| record.id);
+        let page = found.iter().filter(|record| behind.is_none_or(|behind| record.id > behind)).take(limit);
+        Preview {
+            assets: page.map(|record| self.view(record, terms)).collect(),
+            count: found.len() as u64,
+            bytes: found.iter().map(|record| record.bytes).sum(),
+        }
     }
 }

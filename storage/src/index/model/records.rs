@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use super::state::{Reference, State};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, RunId, TenantId};
-use crate::index::{Amended, Amendment, AssetQuery, NewDurable, Referred, RunQuery};
+use crate::index::{Amended, Amendment, AssetQuery, NewDurable, Referred, RunQuery, Updated};
 use crate::record::{AssetRecord, AssetView, DurableUrl, RunRecord, RunView};
-use crate::retention::{Floor, RunConflict, RunUpdate, Terms, floor};
+use crate::retention::{Own, RunConflict, RunUpdate, Stake, Terms, floor};
 
 impl State {
     pub(super) fn asset(&self, tenant: &TenantId, id: AssetId) -> Option<&AssetRecord> {
@@ -24,17 +24,22 @@ impl State {
         self.references.iter().rev().filter(own).filter_map(|one| self.run(&one.tenant, &one.run)).collect()
     }
 
-    pub(super) fn floor(&self, record: &AssetRecord, terms: &Terms) -> Floor {
-        floor(record.created_at, record.asked_until, self.runs_of(record).into_iter().map(|run| run.end), terms)
+    /// What the asset brings with it, and what its runs do for it.
+    pub(super) fn keepers(&self, record: &AssetRecord) -> (Own, Vec<Stake>) {
+        let runs = self.runs_of(record);
+        let stakes = runs.iter().map(|run| Stake::of(run, self.is_held_run(&record.tenant, &run.id))).collect();
+        (Own::of(record, self.is_held_itself(record)), stakes)
     }
 
     pub(super) fn view(&self, record: &AssetRecord, terms: &Terms) -> AssetView {
         let runs = self.runs_of(record);
+        let (own, stakes) = self.keepers(record);
         AssetView {
             record: record.clone(),
-            floor: self.floor(record, terms),
+            floor: floor(own, &stakes, terms),
             references: runs.iter().take(AssetView::REFERENCES).map(|run| run.id.clone()).collect(),
             reference_count: runs.len() as u64,
+            holds: self.holds_for(record),
         }
     }
 
@@ -102,12 +107,16 @@ impl State {
     }
 
     pub(super) fn revoke_url(&mut self, tenant: &TenantId, url_id: &str, keep_until: Timestamp, audit: AuditEvent) {
+        self.put_revoked(tenant, url_id, keep_until);
+        self.audit(tenant, audit);
+    }
+
+    pub(super) fn put_revoked(&mut self, tenant: &TenantId, url_id: &str, keep_until: Timestamp) {
         let earlier = self.revoked.iter_mut().find(|(owner, id, _)| owner == tenant && id == url_id);
         match earlier {
             Some((_, _, until)) => *until = keep_until.max(*until),
             None => self.revoked.push((tenant.clone(), url_id.to_owned(), keep_until)),
         }
-        self.audit(tenant, audit);
     }
 
     pub(super) fn is_revoked(&self, tenant: &TenantId, url_id: &str) -> bool {
@@ -118,7 +127,7 @@ impl State {
         self.runs.iter().find(|(owner, run)| owner == tenant && run.id == *id).map(|(_, run)| run)
     }
 
-    fn put_run(&mut self, tenant: &TenantId, record: RunRecord) {
+    pub(super) fn put_run(&mut self, tenant: &TenantId, record: RunRecord) {
         self.runs.retain(|(owner, run)| owner != tenant || run.id != record.id);
         self.runs.push((tenant.clone(), record));
     }
@@ -140,12 +149,39 @@ impl State {
         terms: &Terms,
         audit: AuditEvent,
         now: Timestamp,
-    ) -> Result<RunView, RunConflict> {
+    ) -> Result<Updated, RunConflict> {
         self.terms = Some(*terms);
-        let record = RunRecord::updated(self.run(tenant, &update.id), update, now, terms)?;
+        let before = self.run(tenant, &update.id);
+        let parent = update.fork_of.as_ref().and_then(|id| self.run(tenant, id));
+        let ancestors = self.ancestors(tenant, parent);
+        let forks = RunRecord::becomes_fork(before, update, parent, &ancestors)?;
+        let record = RunRecord::updated(before, update, now, terms)?;
+        let mut inherited = Vec::new();
+        if let Some(parent) = update.fork_of.as_ref().filter(|_| forks) {
+            let of_parent = self.references.iter().filter(|one| one.tenant == *tenant && one.run == *parent);
+            inherited.extend(of_parent.map(|one| one.asset));
+            inherited.sort();
+        }
         self.put_run(tenant, record.clone());
+        self.add_references(tenant, &record.id, &inherited);
         self.audit(tenant, audit);
-        Ok(self.run_view(tenant, &record))
+        Ok(Updated { view: self.run_view(tenant, &record), inherited })
+    }
+
+    /// The runs that this one is a fork of, nearest first.
+    fn ancestors(&self, tenant: &TenantId, of: Option<&RunRecord>) -> Vec<RunId> {
+        let parent = |run: &RunRecord| run.fork_of.as_ref().and_then(|id| self.run(tenant, id)).cloned();
+        let nearest = of.and_then(parent);
+        std::iter::successors(nearest, parent).map(|run| run.id).collect()
+    }
+
+    pub(super) fn add_references(&mut self, tenant: &TenantId, run: &RunId, assets: &[AssetId]) {
+        for asset in assets {
+            let reference = Reference { tenant: tenant.clone(), run: run.clone(), asset: *asset };
+            if !self.references.contains(&reference) {
+                self.references.push(reference);
+            }
+        }
     }
 
     pub(super) fn run_view(&self, tenant: &TenantId, record: &RunRecord) -> RunView {
@@ -187,13 +223,11 @@ impl State {
         if !unknown.is_empty() {
             return Referred::Unknown(unknown);
         }
-        self.touch(tenant, run, terms, now);
-        for asset in assets {
-            let reference = Reference { tenant: tenant.clone(), run: run.clone(), asset: *asset };
-            if !self.references.contains(&reference) {
-                self.references.push(reference);
-            }
+        if self.is_erased(tenant, run) {
+            return Referred::RunErased;
         }
+        self.touch(tenant, run, terms, now);
+        self.add_references(tenant, run, assets);
         self.audit(tenant, audit);
         Referred::All(self.run(tenant, run).cloned().expect("the run has just been touched"))
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::audit::{AuditEvent, AuditRow};
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::index::{Claimed, NewAsset, Published};
-use crate::record::{AssetRecord, Claim, RunRecord, UploadIntent};
+use crate::record::{AssetRecord, Claim, Hold, HoldOn, RunRecord, UploadIntent};
 use crate::retention::Terms;
 
 /// Everything, in the order in which it came.
@@ -14,6 +14,7 @@ pub(super) struct State {
     pub(super) assets: Vec<AssetRecord>,
     pub(super) runs: Vec<(TenantId, RunRecord)>,
     pub(super) references: Vec<Reference>,
+    pub(super) holds: Vec<(TenantId, HoldOn, Hold)>,
     pub(super) blobs: Vec<Blob>,
     pub(super) claims: Vec<Kept>,
     pub(super) revoked: Vec<(TenantId, String, Timestamp)>,
@@ -61,6 +62,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Whether this is the answer of the request that made the asset.
+    pub(super) fn answers_for(&self, tenant: &TenantId, id: AssetId) -> bool {
+        self.tenant == *tenant && self.answer.is_some_and(|(asset, _, _)| asset == id)
+    }
+
     pub(super) fn until(&self) -> Timestamp {
         self.answer.map_or(self.claim.lapses_at, |(_, _, until)| until)
     }
@@ -142,6 +148,9 @@ impl State {
 
     pub(super) fn publish(&mut self, tenant: &TenantId, new: NewAsset, terms: &Terms, now: Timestamp) -> Published {
         self.terms = Some(*terms);
+        if new.record.run.as_ref().is_some_and(|run| self.is_erased(tenant, run)) {
+            return Published::RunErased;
+        }
         let claim = new.settled.as_ref().map(|settled| self.held(tenant, &settled.claim));
         let claim = claim.map(|held| held.filter(|at| self.claims[*at].until() > now));
         if claim == Some(None) {

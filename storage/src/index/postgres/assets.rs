@@ -5,13 +5,13 @@ use jiff::Timestamp;
 use super::PostgresIndex;
 use super::failed::Worked;
 use super::looks::Moves;
-use super::rows::{AssetRow, KeptRow, asset_record, kept, limited, up, view};
+use super::rows::{AssetRow, Keeping, KeptRow, asset_id, asset_record, is_erased, kept, limited, up};
 use super::sql;
 use super::tx::{Tx, read};
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
-use crate::index::codec::encode;
+use crate::index::codec::{corrupt, encode};
 use crate::index::{Amended, Amendment, AssetQuery, LookAt, NewDurable};
 use crate::record::{AssetRecord, AssetView, DurableUrl};
 use crate::retention::{self, Protector, Terms};
@@ -46,7 +46,15 @@ pub(super) async fn view_of(
     terms: &Terms,
 ) -> Result<Option<AssetView>, StorageError> {
     let row = views(index, tenant, &[id]).await?.pop();
-    row.map(|row| kept(row).map(|(record, runs)| view(record, runs, terms))).transpose()
+    row.map(|row| kept(row).map(|(record, keeping)| keeping.view(record, terms))).transpose()
+}
+
+/// What keeps an asset whose row is locked.
+pub(super) async fn keeping(tx: &mut Tx, tenant: &TenantId, id: AssetId) -> Worked<Keeping> {
+    let query = sql::VIEWS.rows().bind(tenant.as_str()).bind(vec![id.to_bytes().to_vec()]);
+    let row: Option<KeptRow> = query.fetch_optional(tx.on()).await?;
+    let row = row.ok_or_else(|| corrupt(format!("asset: {id} is locked and has no row")))?;
+    Ok(kept(row)?.1)
 }
 
 /// What still protects the asset.
@@ -61,8 +69,27 @@ pub(super) async fn protectors(
     let Some(row) = views(index, tenant, &[id]).await?.pop() else {
         return Ok(Vec::new());
     };
-    let (record, runs) = kept(row)?;
-    Ok(retention::protectors(record.asked_until, runs, limit, terms, now))
+    let (_, keeping) = kept(row)?;
+    Ok(retention::protectors(keeping.own(), keeping.holds.clone(), &keeping.staked(), limit, terms, now))
+}
+
+/// The assets with the same bytes.
+pub(super) async fn same_bytes(
+    index: &PostgresIndex,
+    tenant: &TenantId,
+    id: AssetId,
+    after: Option<AssetId>,
+    limit: usize,
+) -> Result<Vec<AssetId>, StorageError> {
+    let Some(record) = find(index, tenant, id).await?.filter(|record| !is_erased(record)) else {
+        return Ok(Vec::new());
+    };
+    let after = after.map_or(Vec::new(), |id| id.to_bytes().to_vec());
+    let rows: Vec<(Vec<u8>,)> = read!(index, on => async {
+        let list = sql::SAME_BYTES.rows().bind(tenant.as_str()).bind(record.sha256.0).bind(&after);
+        Ok(list.bind(id.to_bytes()).bind(limited(limit)).fetch_all(on).await?)
+    })?;
+    rows.iter().map(|(id,)| asset_id(id)).collect()
 }
 
 /// One page of the tenant's assets, or of one run's.
@@ -90,7 +117,7 @@ pub(super) async fn page(
         };
         Ok(list.fetch_all(on).await?)
     })?;
-    rows.into_iter().map(|row| kept(row).map(|(record, runs)| view(record, runs, terms))).collect()
+    rows.into_iter().map(|row| kept(row).map(|(record, keeping)| keeping.view(record, terms))).collect()
 }
 
 /// Assets across tenants, in the order of tenants and names.
@@ -115,19 +142,22 @@ pub(super) async fn lock(tx: &mut Tx, tenant: &TenantId, id: AssetId) -> Worked<
 /// Writes assets of one tenant, each with its look moved to that time.
 pub(super) async fn put(tx: &mut Tx, tenant: &TenantId, changed: &[(AssetRow, Option<i64>)]) -> Worked<()> {
     let (mut ids, mut states, mut looks, mut records) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut claims, mut held) = (Vec::new(), Vec::new());
     let mut moves = Moves::default();
-    for (AssetRow { record, look: from }, look) in changed {
+    for (AssetRow { record, look: from, holds, claim }, look) in changed {
         ids.push(record.id.to_bytes().to_vec());
         states.push(record.state.name());
         looks.push(*look);
         records.push(encode(record));
+        claims.push(claim.clone());
+        held.push(*holds);
         moves.add(tenant, &LookAt::Asset(record.id), *from, *look);
     }
     if ids.is_empty() {
         return Ok(());
     }
     let query = sql::ASSETS_PUT.run().bind(tenant.as_str()).bind(ids).bind(states).bind(looks).bind(records);
-    query.execute(tx.on()).await?;
+    query.bind(claims).bind(held).execute(tx.on()).await?;
     moves.write(tx).await
 }
 
@@ -206,9 +236,14 @@ pub(super) async fn revoke_url(
     keep_until: Timestamp,
     audit: &AuditEvent,
 ) -> Worked<()> {
+    tx.audit(tenant, audit.clone());
+    note_revoked(tx, tenant, url_id, keep_until).await
+}
+
+/// The same, without its event.
+pub(super) async fn note_revoked(tx: &mut Tx, tenant: &TenantId, url_id: &str, keep_until: Timestamp) -> Worked<()> {
     let query = sql::REVOKE.run().bind(tenant.as_str()).bind(url_id.as_bytes()).bind(up(keep_until));
     query.execute(tx.on()).await?;
-    tx.audit(tenant, audit.clone());
     Ok(())
 }
 

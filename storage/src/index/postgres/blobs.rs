@@ -3,12 +3,11 @@
 //! Whoever changes a blob's row has locked it before, and changes the blob's entry in the table by time with it: an entry is never
 //! locked, so nobody can hold one and wait for the other.
 
-use std::collections::{BTreeMap, HashSet};
-
 use jiff::Timestamp;
 
+pub(super) use self::ends::{doom, doom_one, forget, hurry, let_go, release, touch};
 use super::failed::Worked;
-use super::rows::{asset_id, blob_key, counted, digest, down, limited, number, tenant, up};
+use super::rows::{asset_id, blob_key, counted, digest, number, tenant, up};
 use super::sql::{self, Sql};
 use super::tx::Tx;
 use crate::error::StorageError;
@@ -16,6 +15,8 @@ use crate::ids::{AssetId, BlobKey, Digest, TenantId};
 use crate::index::BlobRow;
 use crate::index::codec::corrupt;
 use crate::record::{AssetRecord, Doomed, UploadIntent};
+
+mod ends;
 
 /// A blob, from the announcement of its upload until its bytes are gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +67,10 @@ impl Blob {
         matches!(self.state, State::Announced { .. })
     }
 
+    fn is_condemned(&self) -> bool {
+        matches!(self.state, State::Condemned { .. })
+    }
+
     fn columns(&self) -> (i16, Option<i64>, i64) {
         match self.state {
             State::Announced { alive_at } => (0, Some(alive_at), 0),
@@ -74,6 +79,10 @@ impl Blob {
             State::Discarded { remove_at } => (3, Some(remove_at), 0),
             State::Doomed => (4, None, 0),
         }
+    }
+
+    fn name(&self) -> (TenantId, BlobKey) {
+        (self.tenant.clone(), self.key)
     }
 
     fn doomed(self) -> Doomed {
@@ -149,113 +158,44 @@ pub(super) async fn hold(tx: &mut Tx, record: &AssetRecord, discard_at: Timestam
     Ok(Holding::Shared(key))
 }
 
-/// Some assets less hold these blobs, each named once for each of them; the last one condemns its blob.
-pub(super) async fn release(tx: &mut Tx, owner: &TenantId, keys: &[BlobKey], remove_at: Timestamp) -> Worked<()> {
-    let mut less: BTreeMap<BlobKey, u64> = BTreeMap::new();
-    for key in keys {
-        *less.entry(*key).or_default() += 1;
-    }
-    let named: Vec<_> = less.keys().map(|key| key.to_bytes().to_vec()).collect();
-    let rows: Vec<BlobColumns> = sql::BLOBS_LOCK.rows().bind(owner.as_str()).bind(named).fetch_all(tx.on()).await?;
-    if rows.len() != less.len() {
-        return Err(corrupt("blob: one is held by a live asset and has no row".into()).into());
-    }
-    let mut changed = Vec::with_capacity(rows.len());
-    for row in rows {
-        let before = Blob::read(row)?;
-        let by = less.get(&before.key).copied().unwrap_or(0);
-        let state = match before.state {
-            State::Held { holders } if holders > by => State::Held { holders: holders - by },
-            State::Held { .. } => State::Condemned { remove_at: up(remove_at) },
-            other => {
-                return Err(corrupt(format!("blob: {} is held by a live asset and is {other:?}", before.key)).into());
-            }
-        };
-        changed.push((before.clone(), Blob { state, ..before }));
-    }
-    put(tx, changed).await
-}
-
-/// A condemned blob goes at `remove_at` at the latest; any other stays what it is.
-pub(super) async fn hurry(tx: &mut Tx, owner: &TenantId, key: BlobKey, remove_at: Timestamp) -> Worked<()> {
-    let remove_at = up(remove_at);
-    match lock(tx, owner, key).await? {
-        Some(before) if matches!(before.state, State::Condemned { remove_at: later } if later > remove_at) => {
-            let sooner = Blob { state: State::Condemned { remove_at }, ..before.clone() };
-            put(tx, vec![(before, sooner)]).await
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Takes what is past its time out of reach, and names it with what was taken earlier.
-///
-/// What is new comes first: bytes that cannot be removed must not keep all others in the store. A blob that another call is busy with
-/// is left to it.
-pub(super) async fn doom(tx: &mut Tx, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Worked<Vec<Doomed>> {
-    let mut found = Vec::new();
-    for (due, before) in [(sql::CONDEMNED_DUE, down(now)), (sql::UPLOADS_SILENT, down(uploads_before))] {
-        let room = limited(limit - found.len());
-        let rows: Vec<BlobColumns> = due.rows().bind(before).bind(room).fetch_all(tx.on()).await?;
-        for row in rows {
-            found.push(Blob::read(row)?);
-        }
-    }
-    put_out_of_reach(tx, &found).await?;
-    let mut doomed: Vec<Doomed> = found.into_iter().map(Blob::doomed).collect();
-    let seen: HashSet<_> = doomed.iter().map(|one| (one.tenant.clone(), one.blob)).collect();
-    let query = sql::DOOMED_LIST.rows().bind(limited(limit));
-    let earlier: Vec<(String, Vec<u8>, Option<Vec<u8>>)> = query.fetch_all(tx.on()).await?;
-    for (owner, key, asset) in earlier {
-        let one = Doomed {
-            tenant: tenant(&owner)?,
-            blob: blob_key(&key)?,
-            asset: asset.map(|raw| asset_id(&raw)).transpose()?,
-        };
-        if doomed.len() < limit && !seen.contains(&(one.tenant.clone(), one.blob)) {
-            doomed.push(one);
-        }
-    }
-    Ok(doomed)
-}
-
-/// Takes this one out of reach if it is condemned and its time has come; says whether it is out of reach now.
-pub(super) async fn doom_one(tx: &mut Tx, owner: &TenantId, key: BlobKey, now: Timestamp) -> Worked<bool> {
-    let Some(blob) = lock(tx, owner, key).await? else {
-        return Ok(false);
+/// A live asset holds its blob, which is there.
+pub(super) async fn restore_live(tx: &mut Tx, record: &AssetRecord) -> Worked<()> {
+    let (owner, key) = (&record.tenant, record.blob);
+    sql::BLOB_HELD.run().bind(owner.as_str()).bind(key.to_bytes()).execute(tx.on()).await?;
+    let before = existing(tx, owner, key).await?;
+    let holders = match before.state {
+        State::Held { holders } => holders + 1,
+        _ => 1,
     };
-    match blob.state {
-        State::Condemned { remove_at } if remove_at <= down(now) => {
-            put_out_of_reach(tx, &[blob]).await?;
-            Ok(true)
-        }
-        state => Ok(state == State::Doomed),
-    }
+    let (bytes, sha256) = (Some(record.bytes), Some(record.sha256));
+    let held = Blob { state: State::Held { holders }, bytes, sha256, asset: None, ..before.clone() };
+    put(tx, vec![(before, held)]).await?;
+    let query = sql::DIGEST_PUT.run().bind(owner.as_str()).bind(record.sha256.0).bind(key.to_bytes());
+    query.execute(tx.on()).await?;
+    Ok(())
 }
 
-/// From here on no publish can find the blobs, so nothing can rescue them once their bytes are touched.
-async fn put_out_of_reach(tx: &mut Tx, blobs: &[Blob]) -> Worked<()> {
-    let (mut owners, mut digests, mut keys) = (Vec::new(), Vec::new(), Vec::new());
-    for blob in blobs {
-        if let Some(sha256) = blob.sha256 {
-            owners.push(blob.tenant.to_string());
-            digests.push(sha256.0.to_vec());
-            keys.push(blob.key.to_bytes().to_vec());
+/// What was in a blob of which only a dead asset is known goes at its time, unless another asset holds it.
+pub(super) async fn restore_dead(tx: &mut Tx, record: &AssetRecord, remove_at: Timestamp) -> Worked<()> {
+    let (owner, key, remove_at) = (&record.tenant, record.blob, up(remove_at));
+    let sha256 = (record.sha256 != Digest::ERASED).then_some(record.sha256);
+    let made = sql::BLOB_HELD.run().bind(owner.as_str()).bind(key.to_bytes()).execute(tx.on()).await?;
+    let before = existing(tx, owner, key).await?;
+    let after = match before.state {
+        _ if made.rows_affected() == 1 => {
+            Blob { state: State::Condemned { remove_at }, bytes: Some(record.bytes), sha256, ..before.clone() }
         }
+        State::Condemned { remove_at: other } if sha256.is_some() => {
+            Blob { state: State::Condemned { remove_at: other.max(remove_at) }, sha256, ..before.clone() }
+        }
+        _ => return Ok(()),
+    };
+    put(tx, vec![(before, after)]).await?;
+    if let Some(sha256) = sha256 {
+        let query = sql::DIGEST_NEW.run().bind(owner.as_str()).bind(sha256.0).bind(key.to_bytes());
+        query.execute(tx.on()).await?;
     }
-    if !owners.is_empty() {
-        sql::DIGESTS_DROP.run().bind(owners).bind(digests).bind(keys).execute(tx.on()).await?;
-    }
-    let doomed = |blob: &Blob| (blob.clone(), Blob { state: State::Doomed, ..blob.clone() });
-    put(tx, blobs.iter().map(doomed).collect()).await
-}
-
-/// Drops the row of a blob that nothing can hold any more.
-pub(super) async fn forget(tx: &mut Tx, doomed: &Doomed) -> Worked<()> {
-    match lock(tx, &doomed.tenant, doomed.blob).await? {
-        Some(blob) if matches!(blob.state, State::Doomed | State::Discarded { .. }) => drop_row(tx, &blob).await,
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// A blob's row as a list has it.

@@ -2,7 +2,8 @@
 //!
 //! An asset ends because every run that keeps it has ended. So that none of them is extended meanwhile, with the caller told so, their
 //! rows are locked for sharing until the asset's end is committed ([`fix_runs`]): that the database can put the two in an order is
-//! not enough, it has to be the order in which callers heard of them.
+//! not enough, it has to be the order in which callers heard of them. The same lock keeps holds off a run while an asset of it ends or
+//! is erased; a hold on the asset itself is written to the row that its end writes.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -11,14 +12,14 @@ use jiff::Timestamp;
 
 use super::failed::Worked;
 use super::looks::put_run_look;
-use super::rows::{AssetRow, RunRow, asset_id, down, limited, run_end, run_id, up, view};
+use super::rows::{AssetRow, Keeping, RunRow, asset_id, down, limited, read_stake, run_id, up};
 use super::tx::Tx;
-use super::{assets, blobs, runs, sql};
+use super::{assets, blobs, erasing, runs, sql};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::{Deleted, Look, LookAt, Settlement, expiry_event};
 use crate::record::{AssetRecord, AssetState};
-use crate::retention::{RunEnd, Terms, Until, after, floor, tombstone};
+use crate::retention::{Next, Stake, Terms, Until, after, next};
 
 /// How long a call waits that found its look in the hands of another: it is about to be done there, and asking at once is idle.
 const BUSY: Duration = Duration::from_millis(10);
@@ -31,8 +32,12 @@ pub(super) struct Sweep<'a> {
     pub(super) now: Timestamp,
 }
 
-/// The runs that reference an asset, newest reference first.
-type Referring = Vec<(RunId, RunEnd)>;
+/// The runs that reference an asset, newest reference first, and what each does for it.
+#[derive(Debug, Default)]
+pub(super) struct Referring {
+    runs: Vec<RunId>,
+    stakes: Vec<Stake>,
+}
 
 /// Looks at the assets of one look. One that another call is busy with is left to it.
 pub(super) async fn settle(tx: &mut Tx, look: &Look, limit: usize, sweep: Sweep<'_>) -> Worked<Settlement> {
@@ -66,24 +71,27 @@ async fn busy() -> Worked<Settlement> {
 }
 
 async fn settle_run(tx: &mut Tx, tenant: &TenantId, row: RunRow, limit: usize, sweep: Sweep<'_>) -> Worked<Settlement> {
-    let end = row.end().until();
-    let until = end.plus(sweep.terms.grace);
+    let (end, until) = (row.stake().until(), row.stake().keeps(sweep.terms));
     if !until.is_past(sweep.now) {
         // The end has moved, or the grace has been raised, since the look was placed.
         put_run_look(tx, tenant, &row, until.instant().map(up), None).await?;
         return Ok(moved_on());
     }
-    let page = page_of(tx, tenant, &row, limit).await?;
+    let mut page = page_of(tx, tenant, &row, limit).await?;
     let done = page.len() < limit;
     let look = row.look.filter(|_| !done);
     let walked = page.last().map(|asset| asset.record.id).or(row.walked).filter(|_| !done);
     put_run_look(tx, tenant, &row, look, walked).await?;
 
+    let mut erased = Vec::new();
+    if row.is_erased() {
+        (erased, page) = erasing::erase_left(tx, tenant, page, sweep).await?;
+    }
     let (living, dead): (Vec<_>, Vec<_>) = page.into_iter().partition(|asset| asset.record.is_live());
     bury(tx, tenant, dead, end.plus(sweep.terms.tombstone_record), sweep).await?;
     let looked_at = living.len();
     let expired = end_past(tx, tenant, living, sweep).await?;
-    Ok(Settlement { kept: looked_at - expired.len(), expired, dropped: Vec::new(), done })
+    Ok(Settlement { kept: looked_at - expired.len(), expired, erased, dropped: Vec::new(), done })
 }
 
 async fn page_of(tx: &mut Tx, tenant: &TenantId, run: &RunRow, limit: usize) -> Worked<Vec<AssetRow>> {
@@ -100,12 +108,13 @@ async fn end_past(
     mut living: Vec<AssetRow>,
     sweep: Sweep<'_>,
 ) -> Worked<Vec<AssetRecord>> {
+    living.retain(|asset| asset.holds == 0);
     let kept = kept_by_others(tx, tenant, &living, sweep).await?;
     living.retain(|asset| !kept.contains(&asset.record.id));
     let referring = referring(tx, tenant, &living).await?;
     let (mut ending, mut looks) = (Vec::new(), Vec::new());
     for asset in living {
-        let until = until(&asset, &referring, sweep.terms);
+        let until = next_of(&asset, &referring, sweep.terms).until();
         match until.instant().map(up) {
             _ if until.is_past(sweep.now) => ending.push(asset),
             Some(at) if asset.look.is_none_or(|look| look > at) => {
@@ -118,7 +127,7 @@ async fn end_past(
     expire(tx, tenant, ending, &referring, sweep).await
 }
 
-/// Those that a run without end keeps, or one whose own walk is yet to come. The newest run comes first and nearly always does, so an
+/// Those that a run without end keeps, or a held one, or one whose own walk is yet to come. The newest run comes first and nearly always does, so an
 /// asset that a thousand runs share costs a walk one look and not a thousand.
 async fn kept_by_others(
     tx: &mut Tx,
@@ -130,7 +139,7 @@ async fn kept_by_others(
         return Ok(HashSet::new());
     }
     let past = down(after(sweep.now, -sweep.terms.grace));
-    let query = sql::REFS_KEEP.rows().bind(tenant.as_str()).bind(names(living)).bind(past);
+    let query = sql::REFS_KEEP.rows().bind(tenant.as_str()).bind(names(living)).bind(past).bind(down(sweep.now));
     let rows: Vec<(Vec<u8>,)> = query.fetch_all(tx.on()).await?;
     Ok(rows.into_iter().map(|(id,)| asset_id(&id)).collect::<Result<_, _>>()?)
 }
@@ -143,7 +152,7 @@ async fn bury(tx: &mut Tx, tenant: &TenantId, mut dead: Vec<AssetRow>, least: Un
     let referring = referring(tx, tenant, &dead).await?;
     let mut looks = Vec::new();
     for asset in dead {
-        if let Some(at) = until(&asset, &referring, sweep.terms).instant().map(up) {
+        if let Some(at) = next_of(&asset, &referring, sweep.terms).until().instant().map(up) {
             looks.push((asset.record.id, asset.look, Some(asset.look.map_or(at, |look| look.min(at)))));
         }
     }
@@ -153,26 +162,37 @@ async fn bury(tx: &mut Tx, tenant: &TenantId, mut dead: Vec<AssetRow>, least: Un
 async fn settle_asset(tx: &mut Tx, row: AssetRow, sweep: Sweep<'_>) -> Worked<Settlement> {
     let (tenant, id, live) = (row.record.tenant.clone(), row.record.id, row.record.is_live());
     let referring = referring(tx, &tenant, std::slice::from_ref(&row)).await?;
-    let until = until(&row, &referring, sweep.terms);
+    let next = next_of(&row, &referring, sweep.terms);
     let mut settlement = moved_on();
-    match (live, until.is_past(sweep.now)) {
-        (true, true) => settlement.expired = expire(tx, &tenant, vec![row], &referring, sweep).await?,
-        (live, false) => {
-            assets::put_looks(tx, &tenant, &[(id, row.look, until.instant().map(up))]).await?;
-            settlement.kept = usize::from(live);
+    if !next.until().is_past(sweep.now) {
+        assets::put_looks(tx, &tenant, &[(id, row.look, next.until().instant().map(up))]).await?;
+        settlement.kept = usize::from(live);
+        return Ok(settlement);
+    }
+    match next {
+        Next::Expire(_) => settlement.expired = expire(tx, &tenant, vec![row], &referring, sweep).await?,
+        Next::Erase(_) => {
+            settlement.erased = erasing::erase_with_runs(tx, &tenant, vec![row], &referring, sweep).await?
         }
-        (false, true) => {
+        Next::Drop(_) => {
             fix_runs(tx, &tenant, &[id], &referring).await?;
-            assets::put_looks(tx, &tenant, &[(id, row.look, None)]).await?;
-            sql::REFS_DROP.run().bind(tenant.as_str()).bind(id.to_bytes()).execute(tx.on()).await?;
-            sql::ASSET_DROP.run().bind(tenant.as_str()).bind(id.to_bytes()).execute(tx.on()).await?;
+            drop_row(tx, &row).await?;
             settlement.dropped.push(id);
         }
     }
     Ok(settlement)
 }
 
-/// Expires the asset if it is live and its floor is past.
+async fn drop_row(tx: &mut Tx, row: &AssetRow) -> Worked<()> {
+    let (tenant, id) = (&row.record.tenant, row.record.id);
+    assets::put_looks(tx, tenant, &[(id, row.look, None)]).await?;
+    sql::REFS_DROP.run().bind(tenant.as_str()).bind(id.to_bytes()).execute(tx.on()).await?;
+    erasing::drop_same(tx, tenant, std::slice::from_ref(row)).await?;
+    sql::ASSET_DROP.run().bind(tenant.as_str()).bind(id.to_bytes()).execute(tx.on()).await?;
+    Ok(())
+}
+
+/// Expires the asset if it is live and its floor is past, or erases it if that is what its runs want.
 pub(super) async fn expire_if_due(
     tx: &mut Tx,
     tenant: &TenantId,
@@ -186,10 +206,15 @@ pub(super) async fn expire_if_due(
         return Ok(Some(row.record));
     }
     let referring = referring(tx, tenant, std::slice::from_ref(&row)).await?;
-    if !until(&row, &referring, sweep.terms).is_past(sweep.now) {
+    let next = next_of(&row, &referring, sweep.terms);
+    if !next.until().is_past(sweep.now) {
         return Ok(Some(row.record));
     }
-    Ok(expire(tx, tenant, vec![row], &referring, sweep).await?.pop())
+    let mut ended = match next {
+        Next::Erase(_) => erasing::erase_with_runs(tx, tenant, vec![row], &referring, sweep).await?,
+        _ => expire(tx, tenant, vec![row], &referring, sweep).await?,
+    };
+    Ok(ended.pop())
 }
 
 /// Ends the asset on its owner's word, unless something protects it.
@@ -204,15 +229,18 @@ pub(super) async fn delete(
     let Some(row) = assets::lock(tx, tenant, id).await? else {
         return Ok(Deleted::Unknown);
     };
+    let keeping = assets::keeping(tx, tenant, id).await?;
+    if keeping.is_held() && !row.is_erased() {
+        return Ok(Deleted::Held(keeping.holds));
+    }
     if !row.record.is_live() {
         blobs::hurry(tx, tenant, row.record.blob, now).await?;
         return Ok(Deleted::WasGone(row.record));
     }
-    let referring = referring(tx, tenant, std::slice::from_ref(&row)).await?;
-    let view = view(row.record.clone(), referring.get(&id).cloned().unwrap_or_default(), terms);
-    if view.floor.protected.is_some_and(|until| !until.is_past(now)) {
-        return Ok(Deleted::Protected(view));
+    if keeping.floor(terms).protected.is_some_and(|until| !until.is_past(now)) {
+        return Ok(Deleted::Protected(keeping.view(row.record, terms)));
     }
+    let referring = HashMap::from([(id, Referring::from(keeping))]);
     fix_runs(tx, tenant, &[id], &referring).await?;
     let ended = end(tx, tenant, vec![row], now, terms, now, &referring).await?;
     tx.audit(tenant, audit.clone());
@@ -254,7 +282,7 @@ async fn end(
     for mut asset in ending {
         asset.record.state = AssetState::Expired { at: now };
         asset.record.revision += 1;
-        let tombstone = until(&asset, referring, terms).instant().map(up);
+        let tombstone = next_of(&asset, referring, terms).until().instant().map(up);
         changed.push((asset, tombstone));
     }
     assets::put(tx, tenant, &changed).await?;
@@ -264,14 +292,14 @@ async fn end(
 
 /// Keeps the runs that reference these assets as they are until the transition is over. It does not wait for one that another call is
 /// changing, but has the transition done again: two that waited for each other would else be a deadlock.
-async fn fix_runs(
+pub(super) async fn fix_runs(
     tx: &mut Tx,
     tenant: &TenantId,
     ending: &[AssetId],
     referring: &HashMap<AssetId, Referring>,
 ) -> Worked<()> {
-    let of = |id| referring.get(id).into_iter().flatten();
-    let runs: HashSet<&str> = ending.iter().flat_map(of).map(|(run, _)| run.as_str()).collect();
+    let of = |id| referring.get(id).into_iter().flat_map(|referring| &referring.runs);
+    let runs: HashSet<&str> = ending.iter().flat_map(of).map(|run| run.as_str()).collect();
     if !runs.is_empty() {
         let runs: Vec<&str> = runs.into_iter().collect();
         sql::RUNS_SHARE.run().bind(tenant.as_str()).bind(runs).execute(tx.on()).await?;
@@ -279,28 +307,45 @@ async fn fix_runs(
     Ok(())
 }
 
-/// Until when the row stays as it is: a live asset until its floor, a dead one until its tombstone goes.
-fn until(asset: &AssetRow, referring: &HashMap<AssetId, Referring>, terms: &Terms) -> Until {
-    let record = &asset.record;
-    let ends = referring.get(&record.id).into_iter().flatten().map(|(_, end)| *end);
-    match record.state {
-        AssetState::Live => floor(record.created_at, record.asked_until, ends, terms).until,
-        AssetState::Expired { at } | AssetState::Erased { at } => tombstone(at, ends, terms),
-    }
+/// What comes next in the asset's life.
+pub(super) fn next_of(asset: &AssetRow, referring: &HashMap<AssetId, Referring>, terms: &Terms) -> Next {
+    let stakes = referring.get(&asset.record.id).map_or(&[][..], |referring| &referring.stakes);
+    next(&asset.record.state, asset.own(), stakes, terms)
 }
 
+/// The same of one whose runs are yet to be read.
+pub(super) async fn comes_next(tx: &mut Tx, asset: &AssetRow, terms: &Terms) -> Worked<Next> {
+    let referring = referring(tx, &asset.record.tenant, std::slice::from_ref(asset)).await?;
+    Ok(next_of(asset, &referring, terms))
+}
+
+type Reference = (Vec<u8>, String, Option<i64>, bool, Option<i64>, bool);
+
 /// The runs that reference each of these assets.
-async fn referring(tx: &mut Tx, tenant: &TenantId, assets: &[AssetRow]) -> Worked<HashMap<AssetId, Referring>> {
+pub(super) async fn referring(
+    tx: &mut Tx,
+    tenant: &TenantId,
+    assets: &[AssetRow],
+) -> Worked<HashMap<AssetId, Referring>> {
     let mut referring: HashMap<AssetId, Referring> = HashMap::new();
     if assets.is_empty() {
         return Ok(referring);
     }
     let query = sql::REFS_OF.rows().bind(tenant.as_str()).bind(names(assets));
-    let rows: Vec<(Vec<u8>, String, Option<i64>, bool)> = query.fetch_all(tx.on()).await?;
-    for (asset, run, at, default) in rows {
-        referring.entry(asset_id(&asset)?).or_default().push((run_id(&run)?, run_end(at, default)));
+    let rows: Vec<Reference> = query.fetch_all(tx.on()).await?;
+    for (asset, run, at, default, erased_at, held) in rows {
+        let of_asset = referring.entry(asset_id(&asset)?).or_default();
+        of_asset.runs.push(run_id(&run)?);
+        of_asset.stakes.push(read_stake(at, default, erased_at, held));
     }
     Ok(referring)
+}
+
+impl From<Keeping> for Referring {
+    fn from(keeping: Keeping) -> Self {
+        let (runs, stakes) = keeping.into_runs();
+        Self { runs, stakes }
+    }
 }
 
 fn names(assets: &[AssetRow]) -> Vec<Vec<u8>> {

@@ -4,15 +4,15 @@ use jiff::Timestamp;
 
 use super::blobs::{self, Holding};
 use super::failed::Worked;
-use super::rows::{AssetRow, asset_id, digest, down, number, up, view};
+use super::rows::{AssetRow, Keeping, RunRow, asset_id, digest, down, number, up};
 use super::runs::touch;
-use super::sql;
 use super::tx::Tx;
+use super::{holds, sql};
 use crate::error::StorageError;
 use crate::ids::{AssetId, Digest, TenantId};
 use crate::index::codec::{corrupt, encode};
 use crate::index::{Claimed, NewAsset, Published};
-use crate::record::{AssetRecord, Claim, Settled};
+use crate::record::{AssetRecord, AssetView, Claim, HoldOn, Settled};
 use crate::retention::{FloorSource, Terms};
 
 /// Makes the asset visible, with everything that belongs to it.
@@ -26,15 +26,23 @@ pub(super) async fn publish(
     now: Timestamp,
 ) -> Worked<Published> {
     let claim = match &new.settled {
-        Some(settled) => match held(tx, tenant, &settled.claim, now).await? {
-            Some(row) => Some((row, settled)),
-            None => return Ok(Published::ClaimLost),
-        },
+        Some(settled) => Some((held(tx, tenant, &settled.claim, now).await?, settled)),
         None => None,
     };
     let mut record = AssetRecord { tenant: tenant.clone(), ..new.record.clone() };
     let run = match &record.run {
         Some(run) => Some(touch(tx, tenant, run, terms, now).await?),
+        None => None,
+    };
+    if run.as_ref().is_some_and(RunRow::is_erased) {
+        return Ok(Published::RunErased);
+    }
+    let claim = match claim {
+        Some((Some(row), settled)) => Some((row, settled)),
+        Some((None, _)) => {
+            tx.undo();
+            return Ok(Published::ClaimLost);
+        }
         None => None,
     };
     let holding = blobs::hold(tx, &record, new.discard_at).await?;
@@ -51,21 +59,47 @@ pub(super) async fn publish(
     }
     tx.audit(tenant, new.audit.clone());
 
-    let seen_by_run = run.as_ref().is_some_and(super::rows::RunRow::will_look_at_all);
-    let view = view(record, run.into_iter().map(|row| (row.record.id.clone(), row.end())).collect(), terms);
-    // A run's look sees the asset when the run ends; the end of any other term, or one that is past, is the asset's own to wait for.
-    let run_ends_it = matches!(view.floor.source, FloorSource::Run | FloorSource::Default);
-    let seen = run_ends_it && seen_by_run && !view.floor.until.is_past(now);
-    let look = view.floor.until.instant().filter(|_| !seen).map(up);
-    insert(tx, &AssetRow { record: view.record.clone(), look }).await?;
+    let claim = new.settled.as_ref().map(|settled| settled.claim.name.as_bytes().to_vec());
+    let view = insert_live(tx, record, claim, run.as_ref(), terms, now).await?;
     Ok(match holding {
         Holding::Shared(_) => Published::Shared(view),
         _ => Published::Stored(view),
     })
 }
 
+/// Writes a live asset that was not there, seen at its floor by the run that references it, or by a look of its own.
+pub(super) async fn insert_live(
+    tx: &mut Tx,
+    record: AssetRecord,
+    claim: Option<Vec<u8>>,
+    run: Option<&RunRow>,
+    terms: &Terms,
+    now: Timestamp,
+) -> Worked<AssetView> {
+    let keeping = new_keeping(tx, &record, run).await?;
+    let floor = keeping.floor(terms);
+    // A run's look sees the asset when the run ends; the end of any other term, or one that is past, is the asset's own to wait for.
+    let run_ends_it = matches!(floor.source, FloorSource::Run | FloorSource::Default);
+    let seen = run_ends_it && run.is_some_and(RunRow::will_look_at_all) && !floor.until.is_past(now);
+    let look = floor.until.instant().filter(|_| !seen).map(up);
+    let row = AssetRow { record, look, holds: 0, claim };
+    insert(tx, &row).await?;
+    Ok(keeping.view(row.record, terms))
+}
+
+/// What keeps an asset that is about to be made: the run that references it.
+pub(super) async fn new_keeping(tx: &mut Tx, record: &AssetRecord, run: Option<&RunRow>) -> Worked<Keeping> {
+    let names = match run.filter(|row| row.holds > 0) {
+        Some(row) => holds::names(tx, &record.tenant, &HoldOn::Run(row.record.id.clone())).await?,
+        None => Vec::new(),
+    };
+    Ok(Keeping::of_new(record, run.map(|row| (row.record.id.clone(), row.stake())), names))
+}
+
 /// The asset, its look, and its run's reference, which is its first.
-async fn insert(tx: &mut Tx, AssetRow { record, look }: &AssetRow) -> Worked<()> {
+pub(super) async fn insert(tx: &mut Tx, row: &AssetRow) -> Worked<()> {
+    let record = &row.record;
+    let sha256 = (record.sha256 != Digest::ERASED).then_some(record.sha256.0);
     sql::ASSET_NEW
         .run()
         .bind(record.tenant.as_str())
@@ -74,9 +108,12 @@ async fn insert(tx: &mut Tx, AssetRow { record, look }: &AssetRow) -> Worked<()>
         .bind(record.kind.as_bytes())
         .bind(record.mime_type.as_bytes())
         .bind(number(record.bytes))
-        .bind(look)
+        .bind(row.look)
         .bind(encode(record))
         .bind(record.run.as_ref().map(|run| run.as_str()))
+        .bind(record.blob.to_bytes())
+        .bind(sha256.as_ref().map(|hash| hash.as_slice()))
+        .bind(row.claim.as_deref())
         .execute(tx.on())
         .await?;
     Ok(())
@@ -145,6 +182,22 @@ pub(super) async fn renew(tx: &mut Tx, tenant: &TenantId, claim: &Claim) -> Work
 pub(super) async fn release(tx: &mut Tx, tenant: &TenantId, claim: &Claim) -> Worked<()> {
     let query = sql::CLAIM_RELEASE.run().bind(tenant.as_str()).bind(claim.name.as_bytes()).bind(claim.holder);
     query.execute(tx.on()).await?;
+    Ok(())
+}
+
+/// Drops the answers under these keys, each if the asset beside it is what its request made. It does not wait for a key that another
+/// call is busy with: locks of keys come before those of assets.
+pub(super) async fn drop_answers(tx: &mut Tx, tenant: &TenantId, made: Vec<(Vec<u8>, AssetId)>) -> Worked<()> {
+    if made.is_empty() {
+        return Ok(());
+    }
+    let (names, assets): (Vec<_>, Vec<_>) = made.into_iter().map(|(name, id)| (name, id.to_bytes().to_vec())).unzip();
+    let query = sql::CLAIMS_ANSWERS.rows().bind(tenant.as_str()).bind(names).bind(assets);
+    let rows: Vec<(Vec<u8>,)> = query.fetch_all(tx.on()).await?;
+    if !rows.is_empty() {
+        let names: Vec<_> = rows.into_iter().map(|(name,)| name).collect();
+        sql::CLAIMS_FORGET.run().bind(tenant.as_str()).bind(names).execute(tx.on()).await?;
+    }
     Ok(())
 }
 

@@ -6,9 +6,12 @@
 //! One thing differs: **a run's look stays where it is when its end moves to later**, and moves when the sweep comes upon it too
 //! soon. An unregistered run's end moves with each publication into it, and that would else be two more rows that all of the run's
 //! publications write.
+//!
+//! A held run has no look; when its last hold is lifted it gets one anew, from the beginning. An asset's own look may come while a hold
+//! is on it, and then goes; lifting the last hold brings it back. An erased run is looked at once, whatever its end was.
 
 use super::failed::Worked;
-use super::rows::{RunRow, end_columns, grid, up};
+use super::rows::{RunRow, down, end_columns, stake, up};
 use super::sql;
 use super::tx::Tx;
 use crate::ids::{AssetId, RunId, TenantId};
@@ -81,7 +84,7 @@ pub(super) async fn new_run(
     record: RunRecord,
     terms: &Terms,
 ) -> Worked<Option<RunRow>> {
-    let look = grid(record.end).until().plus(terms.grace).instant().map(up);
+    let look = stake(&record, false).keeps(terms).instant().map(up);
     let (end_at, end_default) = end_columns(record.end);
     let (made,): (i64,) = sql::RUN_NEW
         .rows()
@@ -93,9 +96,10 @@ pub(super) async fn new_run(
         .bind(look)
         .bind(encode(&record))
         .bind(record.id.as_str().as_bytes())
+        .bind(record.erased_at.map(down))
         .fetch_one(tx.on())
         .await?;
-    Ok((made == 1).then_some(RunRow { record, look, walked: None }))
+    Ok((made == 1).then_some(RunRow { record, look, walked: None, holds: 0 }))
 }
 
 /// Writes the run as it is now, seen at its end or sooner.
@@ -106,9 +110,9 @@ pub(super) async fn put_run(
     record: RunRecord,
     terms: &Terms,
 ) -> Worked<RunRow> {
-    let end = grid(record.end).until();
-    let same_end = before.end().until() == end;
-    let wanted = end.plus(terms.grace).instant().map(up);
+    let stake = stake(&record, before.holds > 0);
+    let same_end = before.stake().until() == stake.until();
+    let wanted = stake.keeps(terms).instant().map(up);
     let look = match (before.look, wanted) {
         // A run that was looked at for this very end is done: what it references since then has looks of its own.
         (None, _) if same_end => None,
@@ -116,6 +120,12 @@ pub(super) async fn put_run(
         (_, wanted) => wanted,
     };
     let walked = before.walked.filter(|_| same_end && look == before.look);
+    write_run(tx, tenant, RunRow { record, walked, ..before }, look).await
+}
+
+/// Writes the run, with its look moved to that time.
+pub(super) async fn write_run(tx: &mut Tx, tenant: &TenantId, row: RunRow, look: Option<i64>) -> Worked<RunRow> {
+    let record = &row.record;
     let (end_at, end_default) = end_columns(record.end);
     sql::RUN_PUT
         .run()
@@ -125,14 +135,16 @@ pub(super) async fn put_run(
         .bind(end_at)
         .bind(end_default)
         .bind(look)
-        .bind(walked.map(AssetId::to_bytes).as_ref().map(|id| id.as_slice()))
-        .bind(encode(&record))
+        .bind(row.walked.map(AssetId::to_bytes).as_ref().map(|id| id.as_slice()))
+        .bind(encode(record))
+        .bind(record.erased_at.map(down))
+        .bind(row.holds)
         .execute(tx.on())
         .await?;
     let mut moves = Moves::default();
-    moves.add(tenant, &LookAt::Run(record.id.clone()), before.look, look);
+    moves.add(tenant, &LookAt::Run(record.id.clone()), row.look, look);
     moves.write(tx).await?;
-    Ok(RunRow { record, look, walked })
+    Ok(RunRow { look, ..row })
 }
 
 /// Moves the run's look, and what it has seen.

@@ -5,21 +5,24 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::PostgresIndex;
-use super::assets;
 use super::failed::Worked;
 use super::looks::{new_run, put_run};
 use super::rows::{RunRow, asset_id, counted, limited, up};
 use super::sql::{self, Sql};
 use super::tx::{Tx, read};
+use super::{assets, blobs};
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::codec::{corrupt, decode};
-use crate::index::{Referred, RunQuery};
+use crate::index::{Referred, RunQuery, Updated};
 use crate::record::{RunRecord, RunStatus, RunView};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
-/// Registers the run, or changes what the update names.
+/// Registers the run, or changes what the update names; says which assets it took up from its parent.
+///
+/// The parent is locked for sharing once the run itself is: it is not erased, and no walk of it goes on, until the run is its fork. Two
+/// runs that become forks of each other wait for each other; the database refuses one of them, and that one sees a cycle.
 pub(super) async fn update(
     tx: &mut Tx,
     tenant: &TenantId,
@@ -27,25 +30,79 @@ pub(super) async fn update(
     terms: &Terms,
     audit: &AuditEvent,
     now: Timestamp,
-) -> Worked<Result<RunRecord, RunConflict>> {
-    tx.audit(tenant, audit.clone());
-    let fresh = RunRecord::updated(None, update, now, terms);
-    if let Ok(record) = &fresh
-        && let Some(row) = new_run(tx, tenant, record.clone(), terms).await?
-    {
-        return Ok(Ok(row.record));
-    }
-    let before = find(tx, sql::RUN_LOCK, tenant, &update.id).await?;
-    match RunRecord::updated(before.as_ref().map(|row| &row.record), update, now, terms) {
+) -> Worked<Result<(RunRecord, Vec<AssetId>), RunConflict>> {
+    let made = match RunRecord::updated(None, update, now, terms) {
+        Ok(record) => new_run(tx, tenant, record, terms).await?,
+        Err(_) => None,
+    };
+    let before = match &made {
+        Some(_) => None,
+        None => find(tx, sql::RUN_LOCK, tenant, &update.id).await?,
+    };
+    let is_fork = before.as_ref().is_some_and(|row| row.record.fork_of.is_some());
+    let parent = match &update.fork_of {
+        Some(id) if *id != update.id => {
+            let by = if is_fork { sql::RUN_READ } else { sql::RUN_SHARE };
+            find(tx, by, tenant, id).await?.map(|row| row.record)
+        }
+        _ => None,
+    };
+    let ancestors = match (&before, &parent) {
+        (Some(_), Some(parent)) => ancestors(tx, tenant, parent).await?,
+        _ => Vec::new(),
+    };
+    let known = before.as_ref().map(|row| &row.record);
+    let decided = RunRecord::becomes_fork(known, update, parent.as_ref(), &ancestors)
+        .and_then(|forks| Ok((forks, RunRecord::updated(known, update, now, terms)?)));
+    let (forks, record) = match decided {
+        Ok(decided) => decided,
         Err(conflict) => {
             tx.undo();
-            Ok(Err(conflict))
+            return Ok(Err(conflict));
         }
-        Ok(record) => {
-            let before = before.ok_or_else(|| corrupt(format!("run: {} is there and has no row", update.id)))?;
-            Ok(Ok(put_run(tx, tenant, before, record, terms).await?.record))
-        }
+    };
+    tx.audit(tenant, audit.clone());
+    let row = match (made, before) {
+        (Some(row), _) => row,
+        (None, Some(before)) => put_run(tx, tenant, before, record, terms).await?,
+        (None, None) => return Err(corrupt(format!("run: {} is there and has no row", update.id)).into()),
+    };
+    let inherited = match parent.filter(|_| forks) {
+        Some(parent) => inherit(tx, tenant, &row, &parent.id, terms, now).await?,
+        None => Vec::new(),
+    };
+    Ok(Ok((row.record, inherited)))
+}
+
+/// The runs that this one is a fork of, nearest first.
+async fn ancestors(tx: &mut Tx, tenant: &TenantId, of: &RunRecord) -> Worked<Vec<RunId>> {
+    let mut found = Vec::new();
+    let mut next = of.fork_of.clone();
+    while let Some(id) = next {
+        next = find(tx, sql::RUN_READ, tenant, &id).await?.and_then(|row| row.record.fork_of);
+        found.push(id);
     }
+    Ok(found)
+}
+
+/// Takes up every reference of the parent; says which those are, in the order of names.
+///
+/// The assets are read and not locked, as in [`refer`].
+async fn inherit(
+    tx: &mut Tx,
+    tenant: &TenantId,
+    run: &RunRow,
+    parent: &RunId,
+    terms: &Terms,
+    now: Timestamp,
+) -> Worked<Vec<AssetId>> {
+    let rows = sql::ASSETS_INHERITED.rows().bind(tenant.as_str()).bind(parent.as_str()).fetch_all(tx.on()).await?;
+    let there: Vec<(AssetId, There)> = rows.into_iter().map(There::read).collect::<Worked<_>>()?;
+    let query = sql::REFS_INHERIT.rows().bind(tenant.as_str()).bind(parent.as_str()).bind(run.record.id.as_str());
+    let added = query.fetch_all(tx.on()).await?;
+    let inherited = there.iter().map(|(id, _)| *id).collect();
+    see_to(tx, tenant, run, &there.into_iter().collect(), added, terms, now).await?;
+    Ok(inherited)
 }
 
 /// Makes the run reference all of the assets, or none.
@@ -69,55 +126,86 @@ pub(super) async fn refer(
         tx.undo();
         return Ok(Referred::Unknown(unknown));
     }
-    let mut looks = Vec::new();
-    for (id, place) in add_references(tx, tenant, run, there.keys()).await? {
-        let Some(&There { live, look }) = there.get(&id) else { continue };
-        if let Some(at) = to_be_seen(&row, live, place, terms, now).map(up) {
-            looks.push((id, look, Some(look.map_or(at, |look| look.min(at)))));
-        }
+    if row.is_erased() {
+        return Ok(Referred::RunErased);
     }
-    assets::put_looks(tx, tenant, &looks).await?;
+    take_up(tx, tenant, &row, &there, terms, now).await?;
     tx.audit(tenant, audit.clone());
     Ok(Referred::All(row.record))
 }
 
+/// Adds references to these assets.
+pub(super) async fn take_up(
+    tx: &mut Tx,
+    tenant: &TenantId,
+    run: &RunRow,
+    there: &HashMap<AssetId, There>,
+    terms: &Terms,
+    now: Timestamp,
+) -> Worked<()> {
+    let mut ids: Vec<_> = there.keys().map(|id| id.to_bytes().to_vec()).collect();
+    ids.sort_unstable();
+    let query = sql::REFS_NEW.rows().bind(tenant.as_str()).bind(run.record.id.as_str()).bind(ids);
+    let added = query.fetch_all(tx.on()).await?;
+    see_to(tx, tenant, run, there, added, terms, now).await
+}
+
+/// Sees to it that assets which the run references from now on, each with the place of its reference, are seen in time.
+async fn see_to(
+    tx: &mut Tx,
+    tenant: &TenantId,
+    run: &RunRow,
+    there: &HashMap<AssetId, There>,
+    added: Vec<(Vec<u8>, i64)>,
+    terms: &Terms,
+    now: Timestamp,
+) -> Worked<()> {
+    let (mut looks, mut dead) = (Vec::new(), Vec::new());
+    for (name, place) in added {
+        let id = asset_id(&name)?;
+        let Some(&There { live, look }) = there.get(&id) else { continue };
+        if let Some(at) = to_be_seen(run, live, place, terms, now).map(up) {
+            looks.push((id, look, Some(look.map_or(at, |look| look.min(at)))));
+        }
+        if !live {
+            dead.push(name);
+        }
+    }
+    assets::put_looks(tx, tenant, &looks).await?;
+    if run.holds > 0 && !dead.is_empty() {
+        blobs::touch(tx, tenant, dead).await?;
+    }
+    Ok(())
+}
+
 /// What a reference asks of an asset's row.
 #[derive(Debug, Clone, Copy)]
-struct There {
+pub(super) struct There {
     live: bool,
     look: Option<i64>,
 }
 
-async fn there(tx: &mut Tx, tenant: &TenantId, assets: &[AssetId]) -> Worked<HashMap<AssetId, There>> {
-    let ids: Vec<_> = assets.iter().map(|id| id.to_bytes().to_vec()).collect();
-    let query = sql::ASSETS_THERE.rows().bind(tenant.as_str()).bind(ids);
-    let rows: Vec<(Vec<u8>, String, Option<i64>)> = query.fetch_all(tx.on()).await?;
-    let read = |(id, state, look): (Vec<u8>, String, _)| Ok((asset_id(&id)?, There { live: state == "live", look }));
-    rows.into_iter().map(read).collect()
+impl There {
+    fn read((id, state, look): (Vec<u8>, String, Option<i64>)) -> Worked<(AssetId, Self)> {
+        Ok((asset_id(&id)?, Self { live: state == "live", look }))
+    }
 }
 
-/// Adds what is not there yet; says each new one's place.
-async fn add_references(
-    tx: &mut Tx,
-    tenant: &TenantId,
-    run: &RunId,
-    assets: impl Iterator<Item = &AssetId>,
-) -> Worked<Vec<(AssetId, i64)>> {
-    let mut ids: Vec<_> = assets.map(|id| id.to_bytes().to_vec()).collect();
-    ids.sort_unstable();
-    let query = sql::REFS_NEW.rows().bind(tenant.as_str()).bind(run.as_str()).bind(ids);
-    let rows: Vec<(Vec<u8>, i64)> = query.fetch_all(tx.on()).await?;
-    rows.into_iter().map(|(id, place)| Ok((asset_id(&id)?, place))).collect()
+/// Those of the assets that are there.
+pub(super) async fn there(tx: &mut Tx, tenant: &TenantId, assets: &[AssetId]) -> Worked<HashMap<AssetId, There>> {
+    let ids: Vec<_> = assets.iter().map(|id| id.to_bytes().to_vec()).collect();
+    let rows = sql::ASSETS_THERE.rows().bind(tenant.as_str()).bind(ids).fetch_all(tx.on()).await?;
+    rows.into_iter().map(There::read).collect()
 }
 
 /// When an asset that the run references from now on has to be seen for its own sake, if it has to be.
 fn to_be_seen(run: &RunRow, live: bool, place: i64, terms: &Terms, now: Timestamp) -> Option<Timestamp> {
-    let end = run.end().until();
+    let end = run.stake().until();
     if !live {
         // From the first reference on its tombstone counts from the end of a run, which may be before its death.
         return end.plus(terms.tombstone_record).instant().filter(|_| place == 0);
     }
-    let until = end.plus(terms.grace);
+    let until = run.stake().keeps(terms);
     // If the run's own look is over, or may be, what it would have seen has to be seen for its own sake.
     let seen = run.will_look_at_all() && !until.is_past(now);
     until.instant().filter(|_| !seen)
@@ -173,16 +261,17 @@ pub(super) async fn view(
     row.map(counted_view).transpose()
 }
 
-/// This state of the run, with what it references, counted now.
+/// This state of the run, with what it references, counted now, and what it took up.
 pub(super) async fn count(
     index: &PostgresIndex,
     tenant: &TenantId,
-    record: RunRecord,
-) -> Result<RunView, StorageError> {
+    (record, inherited): (RunRecord, Vec<AssetId>),
+) -> Result<Updated, StorageError> {
     let (assets, bytes): (i64, i64) = read!(index, on => async {
         Ok(sql::RUN_COUNT.rows().bind(tenant.as_str()).bind(record.id.as_str()).fetch_one(on).await?)
     })?;
-    Ok(RunView { record, assets: counted(assets), bytes: counted(bytes) })
+    let view = RunView { record, assets: counted(assets), bytes: counted(bytes) };
+    Ok(Updated { view, inherited })
 }
 
 /// Runs in the order of their names.

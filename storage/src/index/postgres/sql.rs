@@ -43,13 +43,23 @@ macro_rules! statements {
     };
 }
 
-/// What keeps the asset `a`, as three lists in the order of its references, newest first.
+/// The asset `a` and what keeps it: its runs as lists in the order of its references, newest first; then the names of its own holds,
+/// and of those of its runs, each once where it comes first. Where nothing is held, nothing is asked of the table of holds.
 macro_rules! with_kept {
-    ($head:literal, $tail:literal) => {
+    ($from:literal, $tail:literal) => {
         concat!(
-            $head,
+            "SELECT a.record, a.holds, k.runs, k.ends, k.defaults, k.erased, k.held, \
+             CASE WHEN a.holds > 0 THEN ARRAY(SELECT h.name FROM mk_holds h \
+             WHERE h.tenant = a.tenant AND h.kind = 0 AND h.thing = a.asset ORDER BY h.name LIMIT 100) END, \
+             CASE WHEN true = ANY(k.held) THEN ARRAY(SELECT h.name FROM mk_refs r \
+             JOIN mk_runs n ON n.tenant = r.tenant AND n.run = r.run AND n.holds > 0 \
+             JOIN mk_holds h ON h.tenant = n.tenant AND h.kind = 1 AND h.thing = convert_to(n.run, 'UTF8') \
+             WHERE r.tenant = a.tenant AND r.asset = a.asset \
+             GROUP BY h.name ORDER BY max(r.place) DESC, h.name LIMIT 200) END ",
+            $from,
             " LEFT JOIN LATERAL (SELECT array_agg(r.run ORDER BY r.place DESC) AS runs, \
-             array_agg(n.end_at ORDER BY r.place DESC) AS ends, array_agg(n.end_default ORDER BY r.place DESC) AS defaults \
+             array_agg(n.end_at ORDER BY r.place DESC) AS ends, array_agg(n.end_default ORDER BY r.place DESC) AS defaults, \
+             array_agg(n.erased_at ORDER BY r.place DESC) AS erased, array_agg(n.holds > 0 ORDER BY r.place DESC) AS held \
              FROM mk_refs r JOIN mk_runs n ON n.tenant = r.tenant AND n.run = r.run \
              WHERE r.tenant = a.tenant AND r.asset = a.asset) k ON true ",
             $tail
@@ -156,6 +166,9 @@ statements! {
     CLAIM_LOCK = "SELECT holder, until, asset, fingerprint FROM mk_claims WHERE tenant = $1 AND name = $2 FOR UPDATE";
     CLAIM_PUT = "UPDATE mk_claims SET holder = $3, until = $4, asset = $5, fingerprint = $6 \
         WHERE tenant = $1 AND name = $2";
+    CLAIMS_ANSWERS = "SELECT c.name FROM UNNEST($2::bytea[], $3::bytea[]) AS u(name, asset) \
+        JOIN mk_claims c ON c.tenant = $1 AND c.name = u.name AND c.asset = u.asset FOR UPDATE OF c NOWAIT";
+    CLAIMS_FORGET = "DELETE FROM mk_claims WHERE tenant = $1 AND name = ANY($2::bytea[])";
     CLAIM_RELEASE = "DELETE FROM mk_claims WHERE tenant = $1 AND name = $2 AND holder = $3 AND asset IS NULL";
 
     BLOB_NEW = "WITH new AS (INSERT INTO mk_blobs (tenant, blob, state, since, holders, asset) \
@@ -169,6 +182,17 @@ statements! {
         sha256 = u.sha256, asset = u.asset FROM UNNEST($1::text[], $2::bytea[], $3::smallint[], $4::bigint[], \
         $5::bigint[], $6::bigint[], $7::bytea[], $8::bytea[]) \
         AS u(tenant, blob, state, since, holders, bytes, sha256, asset) WHERE b.tenant = u.tenant AND b.blob = u.blob";
+    BLOB_HELD = "INSERT INTO mk_blobs (tenant, blob, state, holders) VALUES ($1, $2, 1, 0) ON CONFLICT DO NOTHING";
+    BLOBS_TOUCH = "UPDATE mk_blobs b SET since = b.since FROM mk_assets a WHERE a.tenant = $1 \
+        AND a.asset = ANY($2::bytea[]) AND a.state <> 'live' AND b.tenant = a.tenant AND b.blob = a.blob AND b.state = 2";
+    BLOBS_HELD = "SELECT u.tenant, u.blob FROM UNNEST($1::text[], $2::bytea[], $3::bytea[]) AS u(tenant, sha256, blob) \
+        JOIN mk_same s ON s.tenant = u.tenant AND s.sha256 = u.sha256 \
+        JOIN mk_assets a ON a.tenant = s.tenant AND a.asset = s.asset WHERE a.blob = u.blob AND a.holds > 0";
+    BLOBS_RUNS = "SELECT u.tenant, u.blob, n.holds FROM UNNEST($1::text[], $2::bytea[], $3::bytea[]) AS u(tenant, sha256, blob) \
+        JOIN mk_same s ON s.tenant = u.tenant AND s.sha256 = u.sha256 \
+        JOIN mk_assets a ON a.tenant = s.tenant AND a.asset = s.asset \
+        JOIN mk_refs r ON r.tenant = s.tenant AND r.asset = s.asset \
+        JOIN mk_runs n ON n.tenant = r.tenant AND n.run = r.run WHERE a.blob = u.blob FOR SHARE OF n NOWAIT";
     BLOB_DROP = "DELETE FROM mk_blobs WHERE tenant = $1 AND blob = $2";
     UPLOADS_IN = blobs_in!("mk_uploads");
     UPLOADS_OUT = blobs_out!("mk_uploads");
@@ -183,51 +207,74 @@ statements! {
     DOOMED_LIST = "SELECT b.tenant, b.blob, b.asset FROM mk_doomed d \
         JOIN mk_blobs b ON b.tenant = d.tenant AND b.blob = d.blob ORDER BY d.tenant, d.blob LIMIT $1";
     DIGEST_NEW = "INSERT INTO mk_digests (tenant, sha256, blob) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    DIGEST_PUT = "INSERT INTO mk_digests (tenant, sha256, blob) VALUES ($1, $2, $3) \
+        ON CONFLICT (tenant, sha256) DO UPDATE SET blob = EXCLUDED.blob";
     DIGEST_BLOB = "SELECT blob FROM mk_digests WHERE tenant = $1 AND sha256 = $2";
     DIGESTS_DROP = "DELETE FROM mk_digests d USING UNNEST($1::text[], $2::bytea[], $3::bytea[]) \
         AS u(tenant, sha256, blob) WHERE d.tenant = u.tenant AND d.sha256 = u.sha256 AND d.blob = u.blob";
     BLOB_LIST = "SELECT tenant, blob, state, since, holders, bytes, sha256, asset FROM mk_blobs \
         WHERE (tenant, blob) > ($1, $2) ORDER BY tenant, blob LIMIT $3";
 
-    ASSET_NEW = "WITH made AS (INSERT INTO mk_assets (tenant, asset, state, kind, mime_type, bytes, look, record) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)), \
+    ASSET_NEW = "WITH made AS (INSERT INTO mk_assets \
+        (tenant, asset, state, kind, mime_type, bytes, look, record, blob, claim, holds) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, $12, 0)), \
+        same AS (INSERT INTO mk_same (tenant, sha256, asset) SELECT $1, $11::bytea, $2 WHERE $11::bytea IS NOT NULL), \
         looks AS (INSERT INTO mk_looks (at, kind, tenant, name) SELECT $7::bigint, 0, $1, $2 WHERE $7::bigint IS NOT NULL) \
         INSERT INTO mk_refs (tenant, run, asset, place) SELECT $1, $9::text, $2, 0 WHERE $9::text IS NOT NULL";
     ASSET_READ = "SELECT record FROM mk_assets WHERE tenant = $1 AND asset = $2";
-    ASSET_LOCK = "SELECT record, look FROM mk_assets WHERE tenant = $1 AND asset = $2 FOR UPDATE";
-    ASSET_LOCK_FREE = "SELECT record, look FROM mk_assets WHERE tenant = $1 AND asset = $2 FOR UPDATE SKIP LOCKED";
+    ASSET_LOCK = "SELECT record, look, holds, claim FROM mk_assets WHERE tenant = $1 AND asset = $2 FOR UPDATE";
+    ASSET_LOCK_FREE = "SELECT record, look, holds, claim FROM mk_assets WHERE tenant = $1 AND asset = $2 \
+        FOR UPDATE SKIP LOCKED";
     ASSETS_THERE = "SELECT asset, state, look FROM mk_assets WHERE tenant = $1 AND asset = ANY($2::bytea[])";
-    ASSETS_OF_RUN = "SELECT a.record, a.look FROM mk_refs r \
+    ASSETS_INHERITED = "SELECT a.asset, a.state, a.look FROM mk_refs r \
+        JOIN mk_assets a ON a.tenant = r.tenant AND a.asset = r.asset \
+        WHERE r.tenant = $1 AND r.run = $2 ORDER BY r.asset";
+    ASSETS_OF_RUN = "SELECT a.record, a.look, a.holds, a.claim FROM mk_refs r \
         JOIN mk_assets a ON a.tenant = r.tenant AND a.asset = r.asset \
         WHERE r.tenant = $1 AND r.run = $2 AND r.asset > $3 ORDER BY r.asset LIMIT $4";
-    ASSETS_PUT = "UPDATE mk_assets a SET state = u.state, look = u.look, record = u.record \
-        FROM UNNEST($2::bytea[], $3::text[], $4::bigint[], $5::bytea[]) AS u(asset, state, look, record) \
-        WHERE a.tenant = $1 AND a.asset = u.asset";
+    ASSETS_PUT = "UPDATE mk_assets a SET state = u.state, look = u.look, record = u.record, claim = u.claim, \
+        holds = u.holds FROM UNNEST($2::bytea[], $3::text[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bigint[]) \
+        AS u(asset, state, look, record, claim, holds) WHERE a.tenant = $1 AND a.asset = u.asset";
     ASSETS_LOOK = "UPDATE mk_assets a SET look = u.look FROM UNNEST($2::bytea[], $3::bigint[]) AS u(asset, look) \
         WHERE a.tenant = $1 AND a.asset = u.asset";
     ASSET_DROP = "DELETE FROM mk_assets WHERE tenant = $1 AND asset = $2";
     ASSET_LIST = "SELECT record FROM mk_assets WHERE (tenant, asset) > ($1, $2) ORDER BY tenant, asset LIMIT $3";
-    VIEWS = with_kept!("SELECT a.record, k.runs, k.ends, k.defaults FROM mk_assets a",
+    VIEWS = with_kept!("FROM mk_assets a",
         "WHERE a.tenant = $1 AND a.asset = ANY($2::bytea[]) ORDER BY a.asset");
-    PAGE = with_kept!("SELECT a.record, k.runs, k.ends, k.defaults FROM mk_assets a",
+    PAGE = with_kept!("FROM mk_assets a",
         "WHERE a.tenant = $1 AND a.asset > $2 AND ($3::bytea IS NULL OR a.kind = $3) \
         AND ($4::bytea IS NULL OR a.mime_type = $4) AND ($5::bytea IS NULL OR convert_to(a.state, 'UTF8') = $5) \
         ORDER BY a.asset LIMIT $6");
-    PAGE_OF_RUN = with_kept!("SELECT a.record, k.runs, k.ends, k.defaults FROM mk_refs q \
-        JOIN mk_assets a ON a.tenant = q.tenant AND a.asset = q.asset",
+    PAGE_OF_RUN = with_kept!("FROM mk_refs q JOIN mk_assets a ON a.tenant = q.tenant AND a.asset = q.asset",
         "WHERE q.tenant = $1 AND q.run = $7 AND q.asset > $2 AND ($3::bytea IS NULL OR a.kind = $3) \
         AND ($4::bytea IS NULL OR a.mime_type = $4) AND ($5::bytea IS NULL OR convert_to(a.state, 'UTF8') = $5) \
         ORDER BY q.asset LIMIT $6");
 
-    RUN_NEW = "WITH new AS (INSERT INTO mk_runs (tenant, run, open, end_at, end_default, look, record) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING look), \
+    SAME_BYTES = "SELECT asset FROM mk_same WHERE tenant = $1 AND sha256 = $2 AND asset > $3 AND asset <> $4 \
+        ORDER BY asset LIMIT $5";
+    SAME_OF = "SELECT u.sha256, s.asset FROM UNNEST($2::bytea[]) AS u(sha256) CROSS JOIN LATERAL (SELECT asset FROM mk_same \
+        WHERE tenant = $1 AND sha256 = u.sha256 ORDER BY asset LIMIT $3) s";
+    SAME_DROP = "DELETE FROM mk_same s USING UNNEST($2::bytea[], $3::bytea[]) AS u(sha256, asset) \
+        WHERE s.tenant = $1 AND s.sha256 = u.sha256 AND s.asset = u.asset";
+
+    HOLD_NEW = "INSERT INTO mk_holds (tenant, kind, thing, name, record) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+    HOLD_READ = "SELECT record FROM mk_holds WHERE tenant = $1 AND kind = $2 AND thing = $3 AND name = $4";
+    HOLD_PUT = "UPDATE mk_holds SET record = $5 WHERE tenant = $1 AND kind = $2 AND thing = $3 AND name = $4";
+    HOLD_DROP = "DELETE FROM mk_holds WHERE tenant = $1 AND kind = $2 AND thing = $3 AND name = $4";
+    HOLD_LIST = "SELECT record FROM mk_holds WHERE tenant = $1 AND kind = $2 AND thing = $3 AND name > $4 \
+        ORDER BY name LIMIT $5";
+
+    RUN_NEW = "WITH new AS (INSERT INTO mk_runs (tenant, run, open, end_at, end_default, look, record, erased_at, holds) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $9, 0) ON CONFLICT DO NOTHING RETURNING look), \
         looks AS (INSERT INTO mk_looks (at, kind, tenant, name) SELECT look, 1, $1, $8 FROM new WHERE look IS NOT NULL) \
         SELECT count(*) FROM new";
-    RUN_READ = "SELECT record, look, walked FROM mk_runs WHERE tenant = $1 AND run = $2";
-    RUN_LOCK = "SELECT record, look, walked FROM mk_runs WHERE tenant = $1 AND run = $2 FOR UPDATE";
-    RUN_LOCK_FREE = "SELECT record, look, walked FROM mk_runs WHERE tenant = $1 AND run = $2 FOR UPDATE SKIP LOCKED";
+    RUN_READ = "SELECT record, look, walked, holds FROM mk_runs WHERE tenant = $1 AND run = $2";
+    RUN_LOCK = "SELECT record, look, walked, holds FROM mk_runs WHERE tenant = $1 AND run = $2 FOR UPDATE";
+    RUN_LOCK_FREE = "SELECT record, look, walked, holds FROM mk_runs WHERE tenant = $1 AND run = $2 FOR UPDATE SKIP LOCKED";
+    RUN_SHARE = "SELECT record, look, walked, holds FROM mk_runs WHERE tenant = $1 AND run = $2 FOR SHARE";
     RUNS_SHARE = "SELECT run FROM mk_runs WHERE tenant = $1 AND run = ANY($2::text[]) ORDER BY run FOR SHARE NOWAIT";
-    RUN_PUT = "UPDATE mk_runs SET open = $3, end_at = $4, end_default = $5, look = $6, walked = $7, record = $8 \
+    RUN_PUT = "UPDATE mk_runs SET open = $3, end_at = $4, end_default = $5, look = $6, walked = $7, record = $8, \
+        erased_at = $9, holds = $10 \
         WHERE tenant = $1 AND run = $2";
     RUN_LOOK = "UPDATE mk_runs SET look = $3, walked = $4 WHERE tenant = $1 AND run = $2";
     RUN_COUNT = "SELECT count(*), COALESCE(sum(a.bytes) FILTER (WHERE a.state = 'live'), 0)::bigint \
@@ -239,18 +286,25 @@ statements! {
     REFS_NEW = "INSERT INTO mk_refs (tenant, run, asset, place) SELECT $1, $2, u.asset, \
         COALESCE((SELECT max(r.place) + 1 FROM mk_refs r WHERE r.tenant = $1 AND r.asset = u.asset), 0) \
         FROM UNNEST($3::bytea[]) AS u(asset) ON CONFLICT DO NOTHING RETURNING asset, place";
-    REFS_OF = "SELECT r.asset, r.run, n.end_at, n.end_default FROM mk_refs r \
+    REFS_INHERIT = "INSERT INTO mk_refs (tenant, run, asset, place) SELECT $1, $3, q.asset, \
+        COALESCE((SELECT max(r.place) + 1 FROM mk_refs r WHERE r.tenant = $1 AND r.asset = q.asset), 0) \
+        FROM mk_refs q WHERE q.tenant = $1 AND q.run = $2 ON CONFLICT DO NOTHING RETURNING asset, place";
+    REFS_COUNT = "SELECT count(*) FROM mk_refs WHERE tenant = $1 AND run = $2";
+    REFS_OF = "SELECT r.asset, r.run, n.end_at, n.end_default, n.erased_at, n.holds > 0 FROM mk_refs r \
         JOIN mk_runs n ON n.tenant = r.tenant AND n.run = r.run \
         WHERE r.tenant = $1 AND r.asset = ANY($2::bytea[]) ORDER BY r.asset, r.place DESC";
     REFS_KEEP = "SELECT u.asset FROM UNNEST($2::bytea[]) AS u(asset) CROSS JOIN LATERAL (SELECT 1 FROM mk_refs r \
         JOIN mk_runs n ON n.tenant = r.tenant AND n.run = r.run WHERE r.tenant = $1 AND r.asset = u.asset \
-        AND (n.end_at IS NULL OR (n.look IS NOT NULL AND n.walked IS NULL AND n.end_at > $3)) \
+        AND (n.holds > 0 OR n.end_at IS NULL OR (n.look IS NOT NULL AND n.walked IS NULL \
+        AND COALESCE(n.erased_at > $4, n.end_at > $3))) \
         ORDER BY r.place DESC LIMIT 1) k";
     REFS_DROP = "DELETE FROM mk_refs WHERE tenant = $1 AND asset = $2";
     REFS_WALK = "SELECT asset FROM mk_refs WHERE tenant = $1 AND run = $2 AND asset > $3 ORDER BY asset LIMIT $4";
 
     LOOKS_DUE = "SELECT at, kind, tenant, name FROM mk_looks WHERE at <= $1 AND (at, kind, tenant, name) > ($2, $3, $4, $5) \
         ORDER BY at, kind, tenant, name LIMIT $6";
+    LOOKS_OF = "SELECT at, kind, tenant, name FROM mk_looks WHERE at <= $1 AND (at, kind, tenant, name) > ($2, $3, $4, $5) \
+        AND tenant = $4 ORDER BY at, kind, tenant, name LIMIT $6";
     LOOKS_MOVE = "WITH gone AS (DELETE FROM mk_looks l USING UNNEST($1::bigint[], $2::smallint[], $3::text[], $4::bytea[]) \
         AS u(at, kind, tenant, name) WHERE l.at = u.at AND l.kind = u.kind AND l.tenant = u.tenant AND l.name = u.name) \
         INSERT INTO mk_looks (at, kind, tenant, name) SELECT at, kind, tenant, name \

@@ -9,7 +9,9 @@ use url::Url;
 
 use super::*;
 use crate::audit::AuditKind;
+use crate::index::LookAt;
 use crate::index::contract::{self, Subject};
+use crate::record::AssetState;
 use crate::testing;
 
 mod plans;
@@ -32,6 +34,8 @@ async fn emptied(url: &str) -> PostgresIndex {
         "assets",
         "runs",
         "refs",
+        "holds",
+        "same",
         "looks",
         "blobs",
         "digests",
@@ -198,6 +202,32 @@ async fn a_server_that_closes_connections_costs_no_call() {
 }
 
 #[tokio::test]
+async fn a_run_that_was_erased_between_two_microseconds_is_settled_at_once() {
+    let database = testing::database().await;
+    let index = Arc::new(open(database.url()).await);
+    let [one, two] = contract::two_assets_of_equal_bytes(index.clone()).await;
+    let (now, terms) = (Timestamp::from_nanosecond(86_400_000_000_001).expect("a time in range"), contract::terms());
+    let run = RunId::parse("run-1").expect("a run");
+    let audit = AuditEvent::new(AuditKind::Erase, "host", now);
+
+    let erased = index.erase_run(&tenant(), &run, audit, now).await.expect("an erasure");
+    assert!(matches!(erased, RunErasure::Done(_)), "{erased:?}");
+    let look = Look { tenant: tenant(), at: LookAt::Run(run), due: now };
+    let settlement = index.settle(&look, 9, &terms, "host", now).await.expect("a settlement");
+
+    let mut right = [one, two];
+    right.sort();
+    assert_eq!(settlement.erased.iter().map(|record| record.id).collect::<Vec<_>>(), right);
+    let states = settlement.erased.iter().map(|record| match &record.state {
+        AssetState::Erased { same_bytes, bytes_removed, .. } => (same_bytes.clone(), *bytes_removed),
+        other => unreachable!("{other:?}"),
+    });
+    let first_has_the_other = [(vec![right[1]], false), (vec![], true)];
+    assert_eq!(states.collect::<Vec<_>>(), first_has_the_other, "one after the other");
+    index.close().await;
+}
+
+#[tokio::test]
 async fn a_dropped_asset_leaves_no_rows_of_its_own() {
     let database = testing::database().await;
     let url = database.url();
@@ -205,9 +235,17 @@ async fn a_dropped_asset_leaves_no_rows_of_its_own() {
     contract::an_asset_comes_and_goes(index.clone()).await;
 
     let mut connection = PgConnection::connect(url).await.expect("the database answers");
-    for table in
-        ["mk_assets", "mk_refs", "mk_looks", "mk_blobs", "mk_digests", "mk_uploads", "mk_condemned", "mk_doomed"]
-    {
+    for table in [
+        "mk_assets",
+        "mk_refs",
+        "mk_same",
+        "mk_looks",
+        "mk_blobs",
+        "mk_digests",
+        "mk_uploads",
+        "mk_condemned",
+        "mk_doomed",
+    ] {
         let count = format!("SELECT count(*) FROM {table}");
         let rows: (i64,) =
             sqlx::query_as(sqlx::AssertSqlSafe(count)).fetch_one(&mut connection).await.expect("a count");

@@ -33,7 +33,7 @@ pub(super) fn view(
     terms: &Terms,
 ) -> Result<Option<AssetView>, StorageError> {
     core.at_once(|rows| match rows.asset(tenant, id)? {
-        Some(row) => view_of(rows, row.record, terms).map(Some),
+        Some(row) => view_of(rows, row, terms).map(Some),
         None => Ok(None),
     })
 }
@@ -53,10 +53,12 @@ pub(super) fn protectors(
         };
         let mut runs = Vec::new();
         for reference in rows.runs_of(tenant, id) {
-            let run = rows.referencing(tenant, &reference?.1)?.record;
-            runs.push((run.id, run.end));
+            let run = rows.referencing(tenant, &reference?.1)?;
+            let stake = run.stake();
+            runs.push((run.record.id, stake));
         }
-        Ok(retention::protectors(row.record.asked_until, runs, limit, terms, now))
+        let holds = rows.keeping(&row)?.holds;
+        Ok(retention::protectors(row.own(), holds, &runs, limit, terms, now))
     })
 }
 
@@ -79,7 +81,7 @@ pub(super) fn page(
         }
         let id = id?;
         let view = core.at_once(|rows| match rows.asset(tenant, id)? {
-            Some(row) if wanted(&row.record) => view_of(rows, row.record, terms).map(Some),
+            Some(row) if wanted(&row.record) => view_of(rows, row, terms).map(Some),
             _ => Ok(None),
         })?;
         views.extend(view);
@@ -104,8 +106,23 @@ fn names<'a>(
     }))
 }
 
-fn view_of(rows: Rows<'_>, record: AssetRecord, terms: &Terms) -> Result<AssetView, StorageError> {
-    Ok(rows.keeping(&record, terms)?.view(record))
+pub(super) fn view_of(rows: Rows<'_>, row: AssetRow, terms: &Terms) -> Result<AssetView, StorageError> {
+    Ok(rows.keeping(&row)?.view(row.record, terms))
+}
+
+/// The assets with the same bytes.
+pub(super) fn same_bytes(
+    core: &Core,
+    tenant: &TenantId,
+    id: AssetId,
+    after: Option<AssetId>,
+    limit: usize,
+) -> Result<Vec<AssetId>, StorageError> {
+    let Some(row) = core.rows().asset(tenant, id)?.filter(|row| !row.is_erased()) else {
+        return Ok(Vec::new());
+    };
+    let same = core.rows().same(tenant, &row.record.sha256, after);
+    same.filter(|one| one.as_ref().map_or(true, |one| *one != id)).take(limit).collect()
 }
 
 /// Assets across tenants, in the order of tenants and names.
@@ -202,6 +219,17 @@ pub(super) fn revoke_url(
     keep_until: Timestamp,
     audit: AuditEvent,
 ) -> Result<(), StorageError> {
+    draft.audit(tenant, audit);
+    note_revoked(draft, tenant, url_id, keep_until)
+}
+
+/// The same, without its event.
+pub(super) fn note_revoked(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    url_id: &str,
+    keep_until: Timestamp,
+) -> Result<(), StorageError> {
     let key = Key::named(Space::Revoked, tenant, url_id);
     let before: Option<RevokedRow> = draft.rows().read("revoked URL", &key)?;
     let later = before.as_ref().map_or(keep_until, |row| row.keep_until.max(keep_until));
@@ -210,7 +238,6 @@ pub(super) fn revoke_url(
     }
     draft.mark(Key::tidy(later, Space::Revoked, tenant, url_id));
     draft.put(key, &RevokedRow { keep_until: later });
-    draft.audit(tenant, audit);
     Ok(())
 }
 

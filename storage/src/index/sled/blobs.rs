@@ -9,10 +9,11 @@ use super::keys::{Key, Parts, Space};
 use super::rows::{BlobEntry, BlobState};
 use super::shared::Core;
 use crate::error::StorageError;
-use crate::ids::{BlobKey, TenantId};
+use crate::ids::{BlobKey, Digest, TenantId};
 use crate::index::BlobRow;
 use crate::index::codec::{corrupt, decode};
 use crate::record::{AssetRecord, Doomed, UploadIntent};
+use crate::retention::{HOLD_RECHECK, after};
 
 /// Announces the upload, or moves the time at which it last showed life.
 pub(super) fn begin(draft: &mut Draft, tenant: &TenantId, intent: &UploadIntent) -> Result<(), StorageError> {
@@ -117,6 +118,86 @@ pub(super) fn hurry(
     }
 }
 
+/// Ends what an asset that is being erased has to do with its blob, which goes out of reach at once if nothing else needs it: says
+/// whether nothing does.
+pub(super) fn let_go(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    blob: BlobKey,
+    was_live: bool,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    if was_live {
+        release(draft, tenant, blob, now)?;
+    } else {
+        hurry(draft, tenant, blob, now)?;
+    }
+    let Some(entry) = draft.rows().blob(tenant, blob)? else {
+        return Ok(true);
+    };
+    match entry.state {
+        BlobState::Held { .. } => Ok(false),
+        BlobState::Condemned { .. } if kept_by_hold(draft.rows(), tenant, blob, &entry)? => Ok(false),
+        BlobState::Condemned { .. } => put_out_of_reach(draft, tenant, blob, &entry).map(|()| true),
+        _ => Ok(true),
+    }
+}
+
+/// Whether a hold keeps a dead asset that had this blob, or a run that references one.
+fn kept_by_hold(rows: Rows<'_>, tenant: &TenantId, blob: BlobKey, entry: &BlobEntry) -> Result<bool, StorageError> {
+    let Some(sha256) = &entry.sha256 else {
+        return Ok(false);
+    };
+    for id in rows.same(tenant, sha256, None) {
+        if let Some(row) = rows.asset(tenant, id?)?
+            && row.record.blob == blob
+            && rows.is_held(&row)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What was in a blob of which only a dead asset is known goes at its time, unless another asset holds it.
+pub(super) fn restore_dead(draft: &mut Draft, record: &AssetRecord, remove_at: Timestamp) -> Result<(), StorageError> {
+    let (tenant, blob) = (&record.tenant, record.blob);
+    let sha256 = (record.sha256 != Digest::ERASED).then_some(record.sha256);
+    let before = draft.rows().blob(tenant, blob)?;
+    let entry = match &before {
+        None => BlobEntry { state: BlobState::Condemned { remove_at }, bytes: Some(record.bytes), sha256, asset: None },
+        Some(entry) => match entry.state {
+            BlobState::Condemned { remove_at: other } if sha256.is_some() => {
+                let state = BlobState::Condemned { remove_at: other.max(remove_at) };
+                BlobEntry { state, sha256, ..entry.clone() }
+            }
+            _ => return Ok(()),
+        },
+    };
+    draft.put_blob(tenant, blob, before.as_ref(), &entry);
+    if let Some(sha256) = &sha256
+        && draft.rows().shareable(tenant, sha256)?.is_none()
+    {
+        draft.put_raw(Key::digest(tenant, sha256), &blob.to_bytes());
+    }
+    Ok(())
+}
+
+/// A live asset holds its blob, which is there.
+pub(super) fn restore_live(draft: &mut Draft, record: &AssetRecord) -> Result<(), StorageError> {
+    let (tenant, blob) = (&record.tenant, record.blob);
+    let before = draft.rows().blob(tenant, blob)?;
+    let holders = match before.as_ref().map(|entry| entry.state) {
+        Some(BlobState::Held { holders }) => holders + 1,
+        _ => 1,
+    };
+    let (bytes, sha256) = (Some(record.bytes), Some(record.sha256));
+    let held = BlobEntry { state: BlobState::Held { holders }, bytes, sha256, asset: None };
+    draft.put_blob(tenant, blob, before.as_ref(), &held);
+    draft.put_raw(Key::digest(tenant, &record.sha256), &blob.to_bytes());
+    Ok(())
+}
+
 /// Takes what is past its time out of reach, and names it with what was taken earlier.
 ///
 /// What is new comes first: bytes that cannot be removed must not keep all others in the store.
@@ -141,6 +222,11 @@ pub(super) fn doom(
     let mut doomed = Vec::with_capacity(found.len());
     for (tenant, blob) in found {
         let before = existing(draft.rows(), &tenant, blob)?;
+        if matches!(before.state, BlobState::Condemned { .. }) && kept_by_hold(draft.rows(), &tenant, blob, &before)? {
+            let state = BlobState::Condemned { remove_at: after(now, HOLD_RECHECK) };
+            draft.put_blob(&tenant, blob, Some(&before), &BlobEntry { state, ..before.clone() });
+            continue;
+        }
         put_out_of_reach(draft, &tenant, blob, &before)?;
         doomed.push(Doomed { tenant, blob, asset: before.asset });
     }
@@ -172,6 +258,9 @@ pub(super) fn doom_one(
     };
     match before.state {
         BlobState::Condemned { remove_at } if remove_at <= now => {
+            if kept_by_hold(draft.rows(), tenant, blob, &before)? {
+                return Ok(false);
+            }
             put_out_of_reach(draft, tenant, blob, &before)?;
             Ok(true)
         }

@@ -1,20 +1,20 @@
 //! The end of assets: what is due, what the sweep does about it, and what an owner may.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 
-use super::blobs;
 use super::draft::{Draft, Rows};
 use super::keys::{Key, Parts, Space};
 use super::rows::{AssetRow, RunRow};
 use super::shared::Core;
+use super::{assets, blobs, ingest};
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
-use crate::index::{Deleted, Look, LookAt, Settlement, expiry_event};
+use crate::index::{Deleted, Erasure, Look, LookAt, Preview, Settlement, erasure_event, expiry_event};
 use crate::record::{AssetRecord, AssetState};
-use crate::retention::{Terms, Until, after};
+use crate::retention::{Next, Terms, Until, after};
 
 /// The looks whose time has come, oldest first.
 pub(super) fn due(core: &Core, now: Timestamp, limit: usize) -> Result<Vec<Look>, StorageError> {
@@ -65,8 +65,7 @@ fn settle_run(
     limit: usize,
     sweep: Sweep<'_>,
 ) -> Result<Settlement, StorageError> {
-    let end = row.record.end.until();
-    let until = end.plus(sweep.terms.grace);
+    let (erased, end, until) = (row.is_erased(), row.stake().until(), row.stake().keeps(sweep.terms));
     if !until.is_past(sweep.now) {
         // The grace has been raised since the look was placed.
         draft.put_run_look(tenant, RunRow { walked: None, ..row }, until.instant());
@@ -84,13 +83,18 @@ fn settle_run(
         let Some(asset) = draft.rows().asset(tenant, id)? else {
             continue;
         };
+        if erased && !asset.is_erased() && is_to_be_erased(draft.rows(), &asset, sweep)? {
+            let audit = erasure_event(&asset.record, sweep.principal, sweep.now);
+            settlement.erased.push(wipe(draft, asset, audit, sweep.terms, sweep.now)?);
+            continue;
+        }
         match asset.record.state {
             AssetState::Live => match ended(draft, asset, sweep)? {
                 Some(record) => settlement.expired.push(record),
                 None => settlement.kept += 1,
             },
-            AssetState::Expired { at } | AssetState::Erased { at } => {
-                bury(draft, asset, at, end.plus(sweep.terms.tombstone_record), sweep)?;
+            AssetState::Expired { .. } | AssetState::Erased { .. } => {
+                bury(draft, asset, end.plus(sweep.terms.tombstone_record), sweep)?;
             }
         }
     }
@@ -102,7 +106,7 @@ fn ended(draft: &mut Draft, asset: AssetRow, sweep: Sweep<'_>) -> Result<Option<
     if kept_by_another_run(draft.rows(), &asset.record, sweep)? {
         return Ok(None);
     }
-    let floor = draft.rows().keeping(&asset.record, sweep.terms)?.floor;
+    let floor = draft.rows().keeping(&asset)?.floor(sweep.terms);
     if floor.until.is_past(sweep.now) {
         return expire(draft, asset, sweep).map(Some);
     }
@@ -116,17 +120,11 @@ fn ended(draft: &mut Draft, asset: AssetRow, sweep: Sweep<'_>) -> Result<Option<
 
 /// Sees to it that the tombstone which a walk came upon goes in time: while the run had no end it had no look, and when the run's end
 /// has moved its look may be late. `least` is what this run alone gives it.
-fn bury(
-    draft: &mut Draft,
-    asset: AssetRow,
-    died_at: Timestamp,
-    least: Until,
-    sweep: Sweep<'_>,
-) -> Result<(), StorageError> {
+fn bury(draft: &mut Draft, asset: AssetRow, least: Until, sweep: Sweep<'_>) -> Result<(), StorageError> {
     if asset.look.is_some_and(|look| Until::At(look) <= least) {
         return Ok(());
     }
-    if let Some(at) = draft.rows().tombstone(&asset.record, died_at, sweep.terms)?.instant() {
+    if let Some(at) = comes_next(draft.rows(), &asset, sweep.terms)?.until().instant() {
         draft.put_asset_seen_by(asset, at);
     }
     Ok(())
@@ -137,7 +135,7 @@ fn bury(
 fn kept_by_another_run(rows: Rows<'_>, record: &AssetRecord, sweep: Sweep<'_>) -> Result<bool, StorageError> {
     for reference in rows.runs_of(&record.tenant, record.id) {
         let run = rows.referencing(&record.tenant, &reference?.1)?;
-        let until = run.record.end.until().plus(sweep.terms.grace);
+        let until = run.stake().keeps(sweep.terms);
         if until == Until::Endless || (run.will_look_at_all() && !until.is_past(sweep.now)) {
             return Ok(true);
         }
@@ -147,25 +145,35 @@ fn kept_by_another_run(rows: Rows<'_>, record: &AssetRecord, sweep: Sweep<'_>) -
 
 fn settle_asset(draft: &mut Draft, row: AssetRow, sweep: Sweep<'_>) -> Result<Settlement, StorageError> {
     let mut settlement = moved_on();
-    let until = match row.record.state {
-        AssetState::Live => draft.rows().keeping(&row.record, sweep.terms)?.floor.until,
-        AssetState::Expired { at } | AssetState::Erased { at } => {
-            draft.rows().tombstone(&row.record, at, sweep.terms)?
+    let next = comes_next(draft.rows(), &row, sweep.terms)?;
+    if !next.until().is_past(sweep.now) {
+        settlement.kept = usize::from(row.record.is_live());
+        draft.put_asset(row, next.until().instant());
+        return Ok(settlement);
+    }
+    match next {
+        Next::Expire(_) => settlement.expired.push(expire(draft, row, sweep)?),
+        Next::Erase(_) => {
+            let audit = erasure_event(&row.record, sweep.principal, sweep.now);
+            settlement.erased.push(wipe(draft, row, audit, sweep.terms, sweep.now)?);
         }
-    };
-    match (row.record.is_live(), until.is_past(sweep.now)) {
-        (true, true) => settlement.expired.push(expire(draft, row, sweep)?),
-        (live, false) => {
-            draft.put_asset(row, until.instant());
-            settlement.kept = usize::from(live);
-        }
-        (false, true) => {
+        Next::Drop(_) => {
             settlement.dropped.push(row.record.id);
             draft.drop_references(&row.record)?;
             draft.drop_asset(&row);
         }
     }
     Ok(settlement)
+}
+
+/// What comes next in the asset's life.
+pub(super) fn comes_next(rows: Rows<'_>, row: &AssetRow, terms: &Terms) -> Result<Next, StorageError> {
+    Ok(rows.keeping(row)?.next(&row.record.state, terms))
+}
+
+fn is_to_be_erased(rows: Rows<'_>, row: &AssetRow, sweep: Sweep<'_>) -> Result<bool, StorageError> {
+    let next = comes_next(rows, row, sweep.terms)?;
+    Ok(matches!(next, Next::Erase(until) if until.is_past(sweep.now)))
 }
 
 /// Expires the asset if it is live and its floor is past.
@@ -178,8 +186,13 @@ pub(super) fn expire_if_due(
     let Some(row) = draft.rows().asset(tenant, id)? else {
         return Ok(None);
     };
-    if !row.record.is_live() || !draft.rows().keeping(&row.record, sweep.terms)?.floor.until.is_past(sweep.now) {
+    let next = comes_next(draft.rows(), &row, sweep.terms)?;
+    if !row.record.is_live() || !next.until().is_past(sweep.now) {
         return Ok(Some(row.record));
+    }
+    if matches!(next, Next::Erase(_)) {
+        let audit = erasure_event(&row.record, sweep.principal, sweep.now);
+        return wipe(draft, row, audit, sweep.terms, sweep.now).map(Some);
     }
     expire(draft, row, sweep).map(Some)
 }
@@ -196,15 +209,64 @@ pub(super) fn delete(
     let Some(row) = draft.rows().asset(tenant, id)? else {
         return Ok(Deleted::Unknown);
     };
+    let keeping = draft.rows().keeping(&row)?;
+    if keeping.is_held() && !row.is_erased() {
+        return Ok(Deleted::Held(keeping.holds));
+    }
     if !row.record.is_live() {
         blobs::hurry(draft, tenant, row.record.blob, now)?;
         return Ok(Deleted::WasGone(row.record));
     }
-    let keeping = draft.rows().keeping(&row.record, terms)?;
-    if keeping.floor.protected.is_some_and(|until| !until.is_past(now)) {
-        return Ok(Deleted::Protected(keeping.view(row.record)));
+    if keeping.floor(terms).protected.is_some_and(|until| !until.is_past(now)) {
+        return Ok(Deleted::Protected(keeping.view(row.record, terms)));
     }
     end(draft, row, now, audit, terms, now).map(Deleted::Gone)
+}
+
+/// Erases the asset, unless a hold is on it or on a run that references it.
+pub(super) fn erase(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    id: AssetId,
+    terms: &Terms,
+    audit: AuditEvent,
+    now: Timestamp,
+) -> Result<Erasure, StorageError> {
+    let Some(row) = draft.rows().asset(tenant, id)? else {
+        return Ok(Erasure::Unknown);
+    };
+    if row.is_erased() {
+        return Ok(Erasure::Done(Box::new(row.record)));
+    }
+    let keeping = draft.rows().keeping(&row)?;
+    if keeping.is_held() {
+        return Ok(Erasure::Held(keeping.holds));
+    }
+    wipe(draft, row, audit, terms, now).map(|record| Erasure::Done(Box::new(record)))
+}
+
+/// Erases an asset that is not yet.
+fn wipe(
+    draft: &mut Draft,
+    mut row: AssetRow,
+    audit: AuditEvent,
+    terms: &Terms,
+    now: Timestamp,
+) -> Result<AssetRecord, StorageError> {
+    let (tenant, id) = (row.record.tenant.clone(), row.record.id);
+    draft.delete(Key::same(&tenant, &row.record.sha256, id));
+    let others = draft.rows().same(&tenant, &row.record.sha256, None);
+    let others: Vec<AssetId> = others.take(AssetState::SAME_BYTES).collect::<Result<_, _>>()?;
+    let bytes_removed = blobs::let_go(draft, &tenant, row.record.blob, row.record.is_live(), now)?;
+    if let Some(name) = row.claim.take() {
+        ingest::drop_answer(draft, &tenant, &name, id)?;
+    }
+    draft.audit(&tenant, audit);
+    row.record = row.record.erased(now, others, bytes_removed);
+    let tombstone = comes_next(draft.rows(), &row, terms)?.until();
+    let record = row.record.clone();
+    draft.put_asset(row, tombstone.instant());
+    Ok(record)
 }
 
 fn expire(draft: &mut Draft, row: AssetRow, sweep: Sweep<'_>) -> Result<AssetRecord, StorageError> {
@@ -226,7 +288,7 @@ fn end(
     row.record.revision += 1;
     blobs::release(draft, &tenant, row.record.blob, remove_at)?;
     draft.audit(&tenant, audit);
-    let tombstone = draft.rows().tombstone(&row.record, now, terms)?;
+    let tombstone = comes_next(draft.rows(), &row, terms)?.until();
     let record = row.record.clone();
     draft.put_asset(row, tombstone.instant());
     Ok(record)
@@ -272,7 +334,46 @@ fn would_expire(
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     match rows.asset(tenant, id)? {
-        Some(row) if row.record.is_live() => Ok(rows.keeping(&row.record, terms)?.floor.until.is_past(now)),
+        Some(row) if row.record.is_live() => Ok(comes_next(rows, &row, terms)?.until().is_past(now)),
         _ => Ok(false),
     }
+}
+
+/// What a sweep at `at` would take of the tenant's.
+pub(super) fn preview(
+    core: &Core,
+    tenant: &TenantId,
+    at: Timestamp,
+    behind: Option<AssetId>,
+    limit: usize,
+    terms: &Terms,
+) -> Result<Preview, StorageError> {
+    let mut found: BTreeSet<AssetId> = BTreeSet::new();
+    for look in due_looks(core.rows(), at) {
+        let look = look?;
+        if look.tenant != *tenant {
+            continue;
+        }
+        for id in seen_by(core.rows(), &look)? {
+            let id = id?;
+            if core.at_once(|rows| would_expire(rows, tenant, id, terms, at))? {
+                found.insert(id);
+            }
+        }
+    }
+    let mut preview = Preview::default();
+    for id in found {
+        let in_page = behind.is_none_or(|behind| id > behind) && preview.assets.len() < limit;
+        let row = core.at_once(|rows| rows.asset(tenant, id))?;
+        // It may have ended since it was found.
+        let Some(row) = row.filter(|row| row.record.is_live()) else {
+            continue;
+        };
+        preview.count += 1;
+        preview.bytes += row.record.bytes;
+        if in_page {
+            preview.assets.push(core.at_once(|rows| assets::view_of(rows, row, terms))?);
+        }
+    }
+    Ok(preview)
 }

@@ -8,9 +8,9 @@ use super::keys::{Key, Space};
 use super::rows::{AssetRow, ClaimRow, ClaimState};
 use super::runs::touch;
 use crate::error::StorageError;
-use crate::ids::TenantId;
+use crate::ids::{AssetId, TenantId};
 use crate::index::{Claimed, NewAsset, Published};
-use crate::record::{AssetRecord, Claim, Settled};
+use crate::record::{AssetRecord, AssetView, Claim, Settled};
 use crate::retention::{FloorSource, Terms};
 
 /// Makes the asset visible, with everything that belongs to it.
@@ -21,6 +21,13 @@ pub(super) fn publish(
     terms: &Terms,
     now: Timestamp,
 ) -> Result<Published, StorageError> {
+    let erased = match &new.record.run {
+        Some(run) => draft.rows().run(tenant, run)?.is_some_and(|row| row.is_erased()),
+        None => false,
+    };
+    if erased {
+        return Ok(Published::RunErased);
+    }
     let claim = match &new.settled {
         Some(settled) => match held(draft, tenant, &settled.claim, now)? {
             Some(row) => Some((row, settled)),
@@ -35,8 +42,8 @@ pub(super) fn publish(
         Holding::Shared(blob) => record.blob = blob,
         Holding::Lost => return Ok(Published::UploadLost),
     }
-    if let Some((row, settled)) = claim {
-        settle_claim(draft, tenant, &row, settled, &record);
+    if let Some((row, settled)) = &claim {
+        settle_claim(draft, tenant, row, settled, &record);
     }
     draft.audit(tenant, new.audit);
     if let Some(run) = &record.run {
@@ -44,13 +51,9 @@ pub(super) fn publish(
         draft.add_reference(tenant, run, &record)?;
     }
 
-    let keeping = draft.rows().keeping(&record, terms)?;
-    // A run's look sees the asset when the run ends; the end of any other term, or one that is past, is the asset's own to wait for.
-    let run_ends_it = matches!(keeping.floor.source, FloorSource::Run | FloorSource::Default);
-    let seen = run_ends_it && keeping.seen_by_run && !keeping.floor.until.is_past(now);
-    let look = keeping.floor.until.instant().filter(|_| !seen);
-    draft.put_asset(AssetRow { record: record.clone(), look: None }, look);
-    let view = keeping.view(record);
+    draft.mark(Key::same(tenant, &record.sha256, record.id));
+    let claim = new.settled.map(|settled| settled.claim.name);
+    let view = draft.put_new_asset(AssetRow { record, look: None, claim, holds: 0 }, terms, now)?;
     Ok(match holding {
         Holding::Shared(_) => Published::Shared(view),
         _ => Published::Stored(view),
@@ -119,7 +122,36 @@ fn settle_claim(draft: &mut Draft, tenant: &TenantId, row: &ClaimRow, settled: &
     draft.put_claim(tenant, &settled.claim.name, Some(row), &ClaimRow { state, ..row.clone() });
 }
 
+/// Drops the answer under this key, if the asset is what its request made.
+pub(super) fn drop_answer(draft: &mut Draft, tenant: &TenantId, name: &str, made: AssetId) -> Result<(), StorageError> {
+    let Some(row) = draft.rows().claim(tenant, name)? else {
+        return Ok(());
+    };
+    if matches!(row.state, ClaimState::Settled { asset, .. } if asset == made) {
+        draft.delete(Key::tidy(row.until(), Space::Claims, tenant, name));
+        draft.delete(Key::named(Space::Claims, tenant, name));
+    }
+    Ok(())
+}
+
 impl Draft {
+    /// Writes an asset that was not there, seen at its floor by a run that references it, or by a look of its own.
+    pub(super) fn put_new_asset(
+        &mut self,
+        row: AssetRow,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<AssetView, StorageError> {
+        let keeping = self.rows().keeping(&row)?;
+        let floor = keeping.floor(terms);
+        // A run's look sees the asset when the run ends; the end of any other term, or one that is past, is the asset's own to wait for.
+        let run_ends_it = matches!(floor.source, FloorSource::Run | FloorSource::Default);
+        let seen = run_ends_it && keeping.seen_by_run && !floor.until.is_past(now);
+        let view = keeping.view(row.record.clone(), terms);
+        self.put_asset(row, floor.until.instant().filter(|_| !seen));
+        Ok(view)
+    }
+
     fn put_claim(&mut self, tenant: &TenantId, name: &str, before: Option<&ClaimRow>, row: &ClaimRow) {
         if let Some(before) = before {
             self.delete(Key::tidy(before.until(), Space::Claims, tenant, name));

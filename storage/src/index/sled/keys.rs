@@ -12,6 +12,8 @@
 //! | `L` | time, kind, tenant, run or asset | a look |
 //! | `B` | tenant, blob | the blob, from its announcement until it is forgotten |
 //! | `D` | tenant, digest | the blob that can be shared for these bytes |
+//! | `S` | tenant, digest, asset | the asset has these bytes, or had, and was not erased |
+//! | `h` | tenant, kind, asset or run, hold | a hold |
 //! | `U` | time, tenant, blob | an announced upload, by when it last showed life |
 //! | `C` | time, tenant, blob | a condemned blob, by when it goes |
 //! | `X` | tenant, blob | a doomed blob |
@@ -24,7 +26,7 @@
 //! | `M` | | the version of this layout |
 //!
 //! - **Tenants and runs** end with a zero byte, which no name holds: the range of tenant `a` has nothing of tenant `ab`, and keys sort
-//!   as the names do. A name from outside that may hold anything (idempotency keys, URL ids) stands last and has no end mark.
+//!   as the names do. A name that stands last (idempotency keys, URL ids, which may hold anything, and holds) has no end mark.
 //! - **Times** are nanoseconds as 128 bits, most significant byte first, sign bit turned: keys sort as the times do, before 1970 too.
 //! - **A place** counts an asset's references from 0 and is written complemented, so that the newest comes first. It is a count and
 //!   not a time, because two references may be of the same instant and clocks may step back.
@@ -36,9 +38,10 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::index::codec::corrupt;
 use crate::index::{Look, LookAt};
+use crate::record::HoldOn;
 
 /// The first byte of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub(super) enum Space {
     Looks = b'L',
     Blobs = b'B',
     Digests = b'D',
+    Same = b'S',
+    Holds = b'h',
     Uploads = b'U',
     Condemned = b'C',
     Doomed = b'X',
@@ -114,6 +119,27 @@ impl Key {
 
     pub(super) fn digest(tenant: &TenantId, digest: &Digest) -> Self {
         Self::of(Space::Digests, tenant).bytes(&digest.0)
+    }
+
+    /// The assets with these bytes.
+    pub(super) fn same_as(tenant: &TenantId, digest: &Digest) -> Self {
+        Self::of(Space::Same, tenant).bytes(&digest.0)
+    }
+
+    pub(super) fn same(tenant: &TenantId, digest: &Digest, asset: AssetId) -> Self {
+        Self::same_as(tenant, digest).bytes(&asset.to_bytes())
+    }
+
+    pub(super) fn holds_on(tenant: &TenantId, on: &HoldOn) -> Self {
+        let key = Self::of(Space::Holds, tenant);
+        match on {
+            HoldOn::Asset(id) => key.bytes(b"a").bytes(&id.to_bytes()),
+            HoldOn::Run(id) => key.bytes(b"r").name(id.as_str()),
+        }
+    }
+
+    pub(super) fn hold(tenant: &TenantId, on: &HoldOn, id: &HoldId) -> Self {
+        Self::holds_on(tenant, on).bytes(id.as_str().as_bytes())
     }
 
     /// An entry of one of the two queues of blobs by time.

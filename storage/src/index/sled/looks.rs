@@ -5,6 +5,9 @@
 //! that is yet to come. A walk that has begun may already be past the asset, so it counts for nothing that is added now; that is
 //! decided by the run's row and not by the clock, because the sweep's `now` may be ahead of the caller's.
 //!
+//! A **held** run has no look; when its last hold is lifted it gets one anew, from the beginning. An asset's own look may come while a
+//! hold is on it, and then goes; lifting the last hold brings it back. An **erased** run is looked at once, whatever its end was.
+//!
 //! The same holds for **every tombstone with a finite end**. One that a run without end keeps has no look: the run gets one when it
 //! gets an end, and its walk comes upon the tombstone.
 //!
@@ -19,7 +22,7 @@ use super::rows::{AssetRow, RunRow};
 use crate::ids::TenantId;
 use crate::index::LookAt;
 use crate::record::RunRecord;
-use crate::retention::Terms;
+use crate::retention::{Stake, Terms};
 
 impl Draft {
     /// Writes the asset, with its look moved to that time.
@@ -40,6 +43,7 @@ impl Draft {
     pub(super) fn drop_asset(&mut self, row: &AssetRow) {
         let (tenant, id) = (&row.record.tenant, row.record.id);
         self.move_look(tenant, &LookAt::Asset(id), row.look, None);
+        self.delete(Key::same(tenant, &row.record.sha256, id));
         self.delete(Key::asset(tenant, id));
     }
 
@@ -51,13 +55,14 @@ impl Draft {
         record: RunRecord,
         terms: &Terms,
     ) -> RunRow {
-        let end = record.end.until();
-        let same_end = before.as_ref().is_some_and(|row| row.record.end.until() == end);
+        let holds = before.as_ref().map_or(0, |row| row.holds);
+        let stake = Stake::of(&record, holds > 0);
+        let same_end = before.as_ref().is_some_and(|row| row.stake().until() == stake.until());
         let (was, walked) = before.map_or((None, None), |row| (row.look, row.walked));
         // A run that was looked at for this very end is done: what it references since then has looks of its own.
-        let look = if same_end && was.is_none() { None } else { end.plus(terms.grace).instant() };
+        let look = if same_end && was.is_none() { None } else { stake.keeps(terms).instant() };
         let walked = walked.filter(|_| same_end && look == was);
-        self.put_run_look(tenant, RunRow { record, look: was, walked }, look)
+        self.put_run_look(tenant, RunRow { record, look: was, walked, holds }, look)
     }
 
     /// Writes the run, with its look moved to that time.

@@ -8,10 +8,10 @@ use super::draft::Rows;
 use super::keys::{Key, Parts, Space};
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
+use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::index::codec::{corrupt, decode};
-use crate::record::{AssetRecord, AssetView, RunRecord};
-use crate::retention::{Floor, RunEnd, Terms, Until, floor, tombstone};
+use crate::record::{AssetRecord, AssetState, AssetView, Hold, HoldOn, RunRecord};
+use crate::retention::{Floor, Next, Own, Stake, Terms, floor, next};
 
 /// An asset, and when it is looked at.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -19,6 +19,22 @@ pub(super) struct AssetRow {
     pub(super) record: AssetRecord,
     /// Its entry in the queue of looks.
     pub(super) look: Option<Timestamp>,
+    /// The idempotency key of the request that made it, which goes when the asset is erased.
+    #[serde(default)]
+    pub(super) claim: Option<String>,
+    /// How many holds of its own are on it.
+    #[serde(default)]
+    pub(super) holds: u32,
+}
+
+impl AssetRow {
+    pub(super) fn own(&self) -> Own {
+        Own::of(&self.record, self.holds > 0)
+    }
+
+    pub(super) fn is_erased(&self) -> bool {
+        matches!(self.record.state, AssetState::Erased { .. })
+    }
 }
 
 /// A run, and when it is looked at.
@@ -29,9 +45,20 @@ pub(super) struct RunRow {
     pub(super) look: Option<Timestamp>,
     /// The last asset that the present look has seen; none if it has not begun.
     pub(super) walked: Option<AssetId>,
+    /// How many holds are on it. While there are any it has no look.
+    #[serde(default)]
+    pub(super) holds: u32,
 }
 
 impl RunRow {
+    pub(super) fn stake(&self) -> Stake {
+        Stake::of(&self.record, self.holds > 0)
+    }
+
+    pub(super) fn is_erased(&self) -> bool {
+        self.record.erased_at.is_some()
+    }
+
     /// Whether every asset of the run, also one that it references only now, will yet be looked at for the run's sake.
     pub(super) fn will_look_at_all(&self) -> bool {
         self.look.is_some() && self.walked.is_none()
@@ -112,20 +139,35 @@ pub(super) struct HeadRow {
     pub(super) hash: Digest,
 }
 
-/// What keeps an asset.
+/// What keeps an asset: what it brings with it, and the runs that reference it, newest first.
 #[derive(Debug)]
 pub(super) struct Keeping {
-    pub(super) floor: Floor,
+    own: Own,
+    pub(super) stakes: Vec<Stake>,
     /// The newest references, at most [`AssetView::REFERENCES`].
-    pub(super) references: Vec<RunId>,
-    pub(super) count: u64,
+    references: Vec<RunId>,
+    /// At most [`AssetView::HOLDS`].
+    pub(super) holds: Vec<HoldId>,
     /// Whether one of the runs has a look that will see the asset at its floor or sooner.
     pub(super) seen_by_run: bool,
 }
 
 impl Keeping {
-    pub(super) fn view(self, record: AssetRecord) -> AssetView {
-        AssetView { record, floor: self.floor, references: self.references, reference_count: self.count }
+    pub(super) fn floor(&self, terms: &Terms) -> Floor {
+        floor(self.own, &self.stakes, terms)
+    }
+
+    pub(super) fn next(&self, state: &AssetState, terms: &Terms) -> Next {
+        next(state, self.own, &self.stakes, terms)
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        !self.holds.is_empty()
+    }
+
+    pub(super) fn view(self, record: AssetRecord, terms: &Terms) -> AssetView {
+        let (floor, reference_count) = (self.floor(terms), self.stakes.len() as u64);
+        AssetView { record, floor, references: self.references, reference_count, holds: self.holds }
     }
 }
 
@@ -198,37 +240,82 @@ impl<'a> Rows<'a> {
     }
 
     /// What keeps the asset: a look at each run that references it.
-    pub(super) fn keeping(self, record: &AssetRecord, terms: &Terms) -> Result<Keeping, StorageError> {
-        let mut ends = Vec::new();
-        let mut references = Vec::new();
-        let mut seen_by_run = false;
-        for reference in self.runs_of(&record.tenant, record.id) {
+    pub(super) fn keeping(self, row: &AssetRow) -> Result<Keeping, StorageError> {
+        let (tenant, id) = (&row.record.tenant, row.record.id);
+        let mut keeping = Keeping {
+            own: row.own(),
+            stakes: Vec::new(),
+            references: Vec::new(),
+            holds: Vec::new(),
+            seen_by_run: false,
+        };
+        if row.holds > 0 {
+            self.name_holds(tenant, &HoldOn::Asset(id), &mut keeping.holds)?;
+        }
+        for reference in self.runs_of(tenant, id) {
             let (_, id) = reference?;
-            let run = self.referencing(&record.tenant, &id)?;
-            seen_by_run |= run.will_look_at_all();
-            ends.push(run.record.end);
-            if references.len() < AssetView::REFERENCES {
-                references.push(id);
+            let run = self.referencing(tenant, &id)?;
+            keeping.seen_by_run |= run.will_look_at_all();
+            keeping.stakes.push(run.stake());
+            if run.holds > 0 {
+                self.name_holds(tenant, &HoldOn::Run(id.clone()), &mut keeping.holds)?;
+            }
+            if keeping.references.len() < AssetView::REFERENCES {
+                keeping.references.push(id);
             }
         }
-        let count = ends.len() as u64;
-        let floor = floor(record.created_at, record.asked_until, ends, terms);
-        Ok(Keeping { floor, references, count, seen_by_run })
+        Ok(keeping)
     }
 
-    /// Until when the row of a dead asset stays.
-    pub(super) fn tombstone(
+    /// Adds the names of these holds that are not there, as long as there is room.
+    fn name_holds(self, tenant: &TenantId, on: &HoldOn, named: &mut Vec<HoldId>) -> Result<(), StorageError> {
+        for hold in self.holds(tenant, on, None) {
+            if named.len() >= AssetView::HOLDS {
+                break;
+            }
+            let id = hold?.id;
+            if !named.contains(&id) {
+                named.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The holds on the asset or run itself, in the order of their names, from behind `after`.
+    pub(super) fn holds(
         self,
-        record: &AssetRecord,
-        died_at: Timestamp,
-        terms: &Terms,
-    ) -> Result<Until, StorageError> {
-        let end = |reference: Result<(u64, RunId), StorageError>| {
-            Ok(self.referencing(&record.tenant, &reference?.1)?.record.end)
-        };
-        let ends: Vec<RunEnd> =
-            self.runs_of(&record.tenant, record.id).map(end).collect::<Result<_, StorageError>>()?;
-        Ok(tombstone(died_at, ends, terms))
+        tenant: &TenantId,
+        on: &HoldOn,
+        after: Option<&HoldId>,
+    ) -> impl Iterator<Item = Result<Hold, StorageError>> + use<'a> {
+        let after = after.map(|id| Key::hold(tenant, on, id));
+        self.scan_after(&Key::holds_on(tenant, on), after.as_ref()).map(|row| decode("hold", &row?.1))
+    }
+
+    /// Whether a hold is on the asset, or on a run that references it.
+    pub(super) fn is_held(self, row: &AssetRow) -> Result<bool, StorageError> {
+        if row.holds > 0 {
+            return Ok(true);
+        }
+        for reference in self.runs_of(&row.record.tenant, row.record.id) {
+            if self.referencing(&row.record.tenant, &reference?.1)?.holds > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The assets that have these bytes or had them, and were not erased, in the order of their names, from behind `after`.
+    pub(super) fn same(
+        self,
+        tenant: &TenantId,
+        sha256: &Digest,
+        after: Option<AssetId>,
+    ) -> impl Iterator<Item = Result<AssetId, StorageError>> + use<'a> {
+        let prefix = Key::same_as(tenant, sha256);
+        let length = prefix.as_bytes().len();
+        let after = after.map(|asset| Key::same(tenant, sha256, asset));
+        self.scan_after(&prefix, after.as_ref()).map(move |row| Parts::of(&row?.0[length - 1..]).asset())
     }
 
     /// A run that a reference names.

@@ -15,7 +15,7 @@ use crate::index::{Referred, RunQuery};
 use crate::record::{AssetRecord, AssetState, RunRecord, RunView};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
-/// Registers the run, or changes what the update names.
+/// Registers the run, or changes what the update names; says which assets it took up from its parent.
 pub(super) fn update(
     draft: &mut Draft,
     tenant: &TenantId,
@@ -23,14 +23,63 @@ pub(super) fn update(
     terms: &Terms,
     audit: AuditEvent,
     now: Timestamp,
-) -> Result<Result<RunRecord, RunConflict>, StorageError> {
-    let before = draft.rows().run(tenant, &update.id)?;
-    let record = match RunRecord::updated(before.as_ref().map(|row| &row.record), update, now, terms) {
-        Ok(record) => record,
+) -> Result<Result<(RunRecord, Vec<AssetId>), RunConflict>, StorageError> {
+    let rows = draft.rows();
+    let before = rows.run(tenant, &update.id)?;
+    let parent = match &update.fork_of {
+        Some(id) => rows.run(tenant, id)?.map(|row| row.record),
+        None => None,
+    };
+    let ancestors = match (&before, &parent) {
+        (Some(_), Some(parent)) => ancestors(rows, tenant, parent)?,
+        _ => Vec::new(),
+    };
+    let known = before.as_ref().map(|row| &row.record);
+    let decided = RunRecord::becomes_fork(known, update, parent.as_ref(), &ancestors)
+        .and_then(|forks| Ok((forks, RunRecord::updated(known, update, now, terms)?)));
+    let (forks, record) = match decided {
+        Ok(decided) => decided,
         Err(conflict) => return Ok(Err(conflict)),
     };
     draft.audit(tenant, audit);
-    Ok(Ok(draft.put_run(tenant, before, record, terms).record))
+    let row = draft.put_run(tenant, before, record, terms);
+    let mut inherited = Vec::new();
+    if let Some(parent) = parent.filter(|_| forks) {
+        inherited = draft.rows().assets_of(tenant, &parent.id, None).collect::<Result<_, _>>()?;
+        take_up(draft, tenant, &row, &inherited, terms, now)?;
+    }
+    Ok(Ok((row.record, inherited)))
+}
+
+/// The runs that this one is a fork of, nearest first.
+fn ancestors(rows: Rows<'_>, tenant: &TenantId, of: &RunRecord) -> Result<Vec<RunId>, StorageError> {
+    let mut found = Vec::new();
+    let mut next = of.fork_of.clone();
+    while let Some(id) = next {
+        next = rows.run(tenant, &id)?.and_then(|row| row.record.fork_of);
+        found.push(id);
+    }
+    Ok(found)
+}
+
+/// Adds references to assets that are there.
+pub(super) fn take_up(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    run: &RunRow,
+    assets: &[AssetId],
+    terms: &Terms,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    for id in assets {
+        let Some(asset) = draft.rows().asset(tenant, *id)? else {
+            continue;
+        };
+        if let Some(place) = draft.add_reference(tenant, &run.record.id, &asset.record)? {
+            see_to(draft, run, asset, place, terms, now);
+        }
+    }
+    Ok(())
 }
 
 /// Makes the run reference all of the assets, or none.
@@ -43,30 +92,27 @@ pub(super) fn refer(
     audit: AuditEvent,
     now: Timestamp,
 ) -> Result<Referred, StorageError> {
-    let mut found = Vec::with_capacity(assets.len());
     let mut unknown = Vec::new();
     for (position, id) in assets.iter().enumerate() {
-        match draft.rows().asset(tenant, *id)? {
-            Some(row) => found.push(row),
-            None => unknown.push(position),
+        if draft.rows().get(&Key::asset(tenant, *id))?.is_none() {
+            unknown.push(position);
         }
     }
     if !unknown.is_empty() {
         return Ok(Referred::Unknown(unknown));
     }
-    let row = touch(draft, tenant, run, terms, now)?;
-    for asset in found {
-        if let Some(place) = draft.add_reference(tenant, run, &asset.record)? {
-            see_to(draft, &row, asset, place, terms, now);
-        }
+    if draft.rows().run(tenant, run)?.is_some_and(|row| row.is_erased()) {
+        return Ok(Referred::RunErased);
     }
+    let row = touch(draft, tenant, run, terms, now)?;
+    take_up(draft, tenant, &row, assets, terms, now)?;
     draft.audit(tenant, audit);
     Ok(Referred::All(row.record))
 }
 
 /// Sees to it that an asset which the run references from now on is seen in time.
 fn see_to(draft: &mut Draft, run: &RunRow, asset: AssetRow, place: u64, terms: &Terms, now: Timestamp) {
-    let end = run.record.end.until();
+    let end = run.stake().until();
     if !asset.record.is_live() {
         // From the first reference on its tombstone counts from the end of a run, which may be before its death.
         if let Some(at) = end.plus(terms.tombstone_record).instant().filter(|_| place == 0) {
@@ -74,7 +120,7 @@ fn see_to(draft: &mut Draft, run: &RunRow, asset: AssetRow, place: u64, terms: &
         }
         return;
     }
-    let until = end.plus(terms.grace);
+    let until = run.stake().keeps(terms);
     // If the run's own look is over, or may be, what it would have seen has to be seen for its own sake.
     let seen = run.will_look_at_all() && !until.is_past(now);
     if let Some(at) = until.instant().filter(|_| !seen) {

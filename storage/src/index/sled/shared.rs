@@ -3,16 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use ::sled::{Db, Tree};
+use ::sled::{Batch, Db, IVec, Tree};
 
 use super::SledOptions;
 use super::disk::{self, Closed, Files};
 use super::draft::Rows;
 use super::keys::{Key, Parts, Space};
+use super::rows::AssetRow;
 use crate::error::StorageError;
+use crate::index::codec::decode;
 
-/// The layout of `keys`. A later one is refused, an earlier one would be brought up to date at opening.
-pub(super) const LAYOUT: u8 = 1;
+/// The layout of `keys`. A later one is refused, an earlier one is brought up to date at opening.
+pub(super) const LAYOUT: u8 = 2;
+
+/// How many rows are brought up to date at a time.
+const BATCH: usize = 10_000;
 
 /// What the readers and the writer share.
 pub(super) struct Core {
@@ -47,6 +52,7 @@ impl Core {
         let key = Key::space(Space::Meta);
         match self.rows().get(&key)?.as_deref() {
             Some([LAYOUT]) => Ok(()),
+            Some([1]) => self.note_equal_bytes(),
             Some(other) => Err(StorageError::Corrupt {
                 store: "index",
                 reason: format!("layout {other:?}, and this program knows layout {LAYOUT}"),
@@ -57,6 +63,26 @@ impl Core {
                 Err(error) => Err(disk::failed("writing the index", error)),
             },
         }
+    }
+
+    /// From layout 1 to 2: assets are found by their bytes. A crash on the way leaves layout 1, and the next opening does it again.
+    fn note_equal_bytes(&self) -> Result<(), StorageError> {
+        let failed = |error| disk::failed("bringing the index up to date", error);
+        let mut batch = Batch::default();
+        let mut waiting = 0;
+        for row in self.rows().scan(&Key::space(Space::Assets)) {
+            let record = decode::<AssetRow>("asset", &row?.1)?.record;
+            batch.insert(Key::same(&record.tenant, &record.sha256, record.id).into_bytes(), IVec::default());
+            waiting += 1;
+            if waiting == BATCH {
+                self.db.apply_batch(std::mem::take(&mut batch)).map_err(failed)?;
+                waiting = 0;
+            }
+        }
+        // Last, and in one log with what came before: where this is, that is too.
+        batch.insert(Key::space(Space::Meta).as_bytes(), &[LAYOUT]);
+        self.db.apply_batch(batch).map_err(failed)?;
+        self.db.flush().map(drop).map_err(failed)
     }
 
     /// The number behind that of the last audit event that waits.

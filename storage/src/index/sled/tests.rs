@@ -190,10 +190,52 @@ async fn a_dropped_asset_leaves_no_rows_of_its_own() {
     let index = Arc::new(open(&folder));
     contract::an_asset_comes_and_goes(index.clone()).await;
 
-    use Space::{AssetRuns, Assets, Blobs, Condemned, Digests, Doomed, Looks, RunAssets, Uploads};
-    for space in [Assets, RunAssets, AssetRuns, Looks, Blobs, Digests, Uploads, Condemned, Doomed] {
+    use Space::{AssetRuns, Assets, Blobs, Condemned, Digests, Doomed, Holds, Looks, RunAssets, Same, Uploads};
+    for space in [Assets, RunAssets, AssetRuns, Looks, Blobs, Digests, Same, Holds, Uploads, Condemned, Doomed] {
         let rows: Vec<_> = index.core.rows().scan(&Key::space(space)).collect::<Result<_, _>>().expect("the rows");
         assert!(rows.is_empty(), "{space:?}: {rows:?}");
+    }
+}
+
+/// Takes the row back to how the first layout wrote it.
+fn as_layout_1_wrote_it(raw: &[u8]) -> Vec<u8> {
+    let mut row: serde_json::Value = serde_json::from_slice(&raw[1..]).expect("our own row reads");
+    let row = row.as_object_mut().expect("a row is an object");
+    row.remove("claim");
+    row.remove("holds");
+    let record = row["record"].as_object_mut().expect("a record is an object");
+    record.remove("fork_of");
+    record.remove("erased_at");
+    [&[1], serde_json::to_vec(row).expect("JSON is written").as_slice()].concat()
+}
+
+#[tokio::test]
+async fn an_index_of_the_first_layout_is_brought_up_to_date() {
+    let folder = TempDir::new().expect("a folder");
+    let ids = contract::two_assets_of_equal_bytes(Arc::new(open(&folder))).await;
+    let first =
+        std::iter::repeat_with(|| ::sled::open(folder.path())).find_map(Result::ok).expect("an endless iterator");
+    for space in [Space::Assets, Space::Runs] {
+        for row in first.scan_prefix(Key::space(space).as_bytes()).collect::<Vec<_>>() {
+            let (key, raw) = row.expect("a row");
+            first.insert(key, as_layout_1_wrote_it(&raw)).expect("a row is written");
+        }
+    }
+    for row in first.scan_prefix(Key::space(Space::Same).as_bytes()).collect::<Vec<_>>() {
+        first.remove(row.expect("a row").0).expect("a row is removed");
+    }
+    first.insert(Key::space(Space::Meta).as_bytes(), &[1]).expect("a row is written");
+    drop(first);
+
+    for _ in 0..2 {
+        let index = std::iter::repeat_with(|| SledIndex::open(folder.path(), SledOptions::default()))
+            .find_map(Result::ok)
+            .expect("an endless iterator");
+        let same = index.same_bytes(&tenant(), ids[0], None, 9).await.expect("a list");
+        assert_eq!(same, [ids[1]]);
+        let run = RunId::parse("run-1").expect("a run");
+        let run = index.find_run(&tenant(), &run).await.expect("an answer").expect("the run has a row");
+        assert_eq!((run.fork_of, run.erased_at), (None, None));
     }
 }
 

@@ -82,11 +82,25 @@ pub(super) enum Act {
         end: End,
         closes: bool,
     },
+    /// Makes the run a fork of another one, or of itself.
+    Fork {
+        tenant: usize,
+        run: usize,
+        parent: usize,
+    },
     Refer {
         tenant: usize,
         run: usize,
         assets: Vec<usize>,
         unknown: bool,
+    },
+    Hold {
+        on: On,
+        name: usize,
+    },
+    Lift {
+        on: On,
+        name: usize,
     },
     /// Settles one look, which may be a part of a run.
     Settle {
@@ -100,6 +114,13 @@ pub(super) enum Act {
     },
     Delete {
         asset: usize,
+    },
+    Erase {
+        asset: usize,
+    },
+    EraseRun {
+        tenant: usize,
+        run: usize,
     },
     Doom {
         silent_hours: i64,
@@ -120,6 +141,13 @@ pub(super) enum Act {
         days: i64,
     },
     Reopen,
+}
+
+/// What a hold is on.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum On {
+    Asset { asset: usize },
+    Run { tenant: usize, run: usize },
 }
 
 /// What an update says of the run's end.
@@ -161,6 +189,12 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (0..6i64).prop_map(End::SecondsOfDays),
         1 => Just(End::Never),
     ];
+    let on = || {
+        prop_oneof![
+            ANY.prop_map(|asset| On::Asset { asset }),
+            (0..2usize, 0..3usize).prop_map(|(tenant, run)| On::Run { tenant, run }),
+        ]
+    };
     prop_oneof![
         2 => (0..2usize).prop_map(|tenant| Act::Announce { tenant }),
         1 => ANY.prop_map(|upload| Act::Alive { upload }),
@@ -179,10 +213,15 @@ fn act() -> impl Strategy<Value = Act> {
             .prop_map(|(tenant, run, end, closes)| Act::Run { tenant, run, end, closes }),
         8 => (0..2usize, 0..3usize, vec(ANY, 0..4), proptest::bool::weighted(0.1))
             .prop_map(|(tenant, run, assets, unknown)| Act::Refer { tenant, run, assets, unknown }),
+        3 => (0..2usize, 0..3usize, 0..3usize).prop_map(|(tenant, run, parent)| Act::Fork { tenant, run, parent }),
+        4 => (on(), 0..2usize).prop_map(|(on, name)| Act::Hold { on, name }),
+        4 => (on(), 0..2usize).prop_map(|(on, name)| Act::Lift { on, name }),
         6 => (1..3usize).prop_map(|limit| Act::Settle { limit }),
         5 => (1..5usize).prop_map(|limit| Act::Sweep { limit }),
         2 => ANY.prop_map(|asset| Act::ExpireIfDue { asset }),
         3 => ANY.prop_map(|asset| Act::Delete { asset }),
+        3 => ANY.prop_map(|asset| Act::Erase { asset }),
+        1 => (0..2usize, 0..3usize).prop_map(|(tenant, run)| Act::EraseRun { tenant, run }),
         3 => (-1..80i64).prop_map(|silent_hours| Act::Doom { silent_hours }),
         1 => ANY.prop_map(|asset| Act::DoomOne { asset }),
         2 => ANY.prop_map(|blob| Act::Forget { blob }),

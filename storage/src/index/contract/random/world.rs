@@ -7,15 +7,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::super::Subject;
-use super::super::stage::{MANY, claim, day, days, event, new_asset, put, run_id, settled, sha256};
+use super::super::stage::{MANY, claim, day, days, event, hold_id, new_asset, put, run_id, settled, sha256};
 use super::beginning;
-use super::step::{Act, End};
+use super::step::{Act, End, On};
 use crate::audit::{AuditKind, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, TenantId};
 use crate::index::model::ModelIndex;
 use crate::index::{Amendment, AssetIndex, AssetQuery, Look, LookAt, NewAsset, NewDurable, Published, RunQuery};
-use crate::record::{Doomed, RunStatus, UploadIntent};
+use crate::record::{AssetRecord, Doomed, Hold, HoldOn, RunStatus, UploadIntent};
 use crate::retention::{RunUpdate, Terms, after};
 
 /// Asks both the same, and finds that they answer alike.
@@ -128,10 +128,17 @@ impl World {
             }
             Act::Amend { .. } | Act::Raise { .. } | Act::Resign { .. } | Act::Revoke { .. } => self.change(act).await,
             Act::Run { tenant, run, end, closes } => self.update(tenant, run, end, closes).await,
+            Act::Fork { tenant, run, parent } => {
+                let update = RunUpdate { fork_of: Some(run_id(RUNS[parent])), ..put(RUNS[run]) };
+                let (tenant, terms, audit) = (self.tenants[tenant].clone(), self.terms, event(AuditKind::Floor, now));
+                drop(both!(self, index => index.update_run(&tenant, &update, &terms, audit.clone(), now)));
+            }
+            Act::Hold { .. } | Act::Lift { .. } => self.hold(act).await,
             Act::Refer { tenant, run, assets, unknown } => self.refer(tenant, run, &assets, unknown).await,
             Act::Settle { limit } => drop(self.settle_one(limit).await),
             Act::Sweep { limit } => self.sweep(limit).await,
             Act::ExpireIfDue { .. } | Act::Delete { .. } | Act::DoomOne { .. } => self.end(act).await,
+            Act::Erase { .. } | Act::EraseRun { .. } => self.erase(act).await,
             Act::Doom { silent_hours } => self.doom(after(now, SignedDuration::from_hours(-silent_hours)), now).await,
             Act::Forget { blob } => {
                 let named: Vec<_> = self.uploads.iter().chain(&self.doomed).cloned().collect();
@@ -228,14 +235,60 @@ impl World {
         both!(self, index => index.refer(&tenant, &run, &ids, &terms, audit.clone(), now));
     }
 
+    fn on(&self, on: On) -> Option<(TenantId, HoldOn)> {
+        match on {
+            On::Asset { asset } => pick(&self.assets, asset).map(|(tenant, id)| (tenant, HoldOn::Asset(id))),
+            On::Run { tenant, run } => Some((self.tenants[tenant].clone(), HoldOn::Run(run_id(RUNS[run])))),
+        }
+    }
+
+    async fn hold(&mut self, act: Act) {
+        let (terms, now) = (self.terms, self.now);
+        match act {
+            Act::Hold { on, name } => {
+                let Some((tenant, on)) = self.on(on) else { return };
+                let (id, reason) = (hold_id(HOLDS[name]), format!("at {now}"));
+                let hold = Hold { id, reason, placed_at: now, principal: "host".into() };
+                let audit = event(AuditKind::Hold, now);
+                both!(self, index => index.hold(&tenant, &on, hold.clone(), audit.clone()));
+            }
+            Act::Lift { on, name } => {
+                let Some((tenant, on)) = self.on(on) else { return };
+                let (id, audit) = (hold_id(HOLDS[name]), event(AuditKind::Lift, now));
+                both!(self, index => index.lift(&tenant, &on, &id, &terms, audit.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    async fn erase(&mut self, act: Act) {
+        let (terms, now, audit) = (self.terms, self.now, event(AuditKind::Erase, self.now));
+        match act {
+            Act::Erase { asset } => {
+                let Some((tenant, id)) = pick(&self.assets, asset) else { return };
+                both!(self, index => index.erase(&tenant, id, &terms, audit.clone(), now));
+            }
+            Act::EraseRun { tenant, run } => {
+                let (tenant, run) = (self.tenants[tenant].clone(), run_id(RUNS[run]));
+                both!(self, index => index.erase_run(&tenant, &run, audit.clone(), now));
+            }
+            _ => {}
+        }
+    }
+
     /// Settles the first look that is due for the index, and has the model do the same.
     async fn settle_one(&mut self, limit: usize) -> Option<Look> {
         let (terms, now) = (self.terms, self.now);
         let look = told(self.index().due(now, 1).await).pop()?;
         let settlement = told(self.index().settle(&look, limit, &terms, "sweep", now).await);
-        for record in &settlement.expired {
-            let same = self.model.expire_if_due(&record.tenant, record.id, &terms, "sweep", now).await;
-            assert_eq!(Some(record), told(same).as_ref(), "what the index ended, and what the model makes of it");
+        // One walk goes by the order of names, and who is the last to hold a blob depends on it.
+        let mut ended: Vec<&AssetRecord> = settlement.expired.iter().chain(&settlement.erased).collect();
+        ended.sort_by_key(|record| record.id);
+        for record in ended {
+            let own = Look { at: LookAt::Asset(record.id), ..look.clone() };
+            let same = told(self.model.settle(&own, 1, &terms, "sweep", now).await);
+            let same: Vec<_> = same.expired.into_iter().chain(same.erased).collect();
+            assert_eq!(same, std::slice::from_ref(record), "what the index ended, and what the model makes of it");
         }
         for id in &settlement.dropped {
             let own = Look { at: LookAt::Asset(*id), ..look.clone() };
@@ -300,8 +353,17 @@ impl World {
             both!(self, index => index.page(tenant, &AssetQuery { limit: MANY, ..AssetQuery::default() }, &terms));
             for run in RUNS {
                 both!(self, index => index.find_run(tenant, &run_id(run)));
+                both!(self, index => index.holds(tenant, &HoldOn::Run(run_id(run)), None, MANY));
                 let query = AssetQuery { run: Some(run_id(run)), limit: MANY, ..AssetQuery::default() };
                 both!(self, index => index.page(tenant, &query, &terms));
+            }
+            for (_, id) in self.assets.iter().filter(|(owner, _)| owner == tenant) {
+                both!(self, index => index.holds(tenant, &HoldOn::Asset(*id), None, MANY));
+                both!(self, index => index.protectors(tenant, *id, 3, &terms, now));
+                both!(self, index => index.same_bytes(tenant, *id, None, MANY));
+            }
+            for ahead in [0, 4, 40] {
+                both!(self, index => index.preview(tenant, after(now, days(ahead)), None, 2, &terms));
             }
             for bytes in BYTES {
                 both!(self, index => index.blob_of(tenant, &sha256(bytes)));
@@ -315,8 +377,22 @@ impl World {
         }
     }
 
-    /// Sweeps until the end of time, and compares the logs.
+    /// Sweeps until the end of time, with the holds and without them, and compares the logs.
     pub(super) async fn finish(mut self) {
+        self.sweep_on().await;
+        let runs = [0, 1].into_iter().flat_map(|tenant| [0, 1, 2].map(|run| On::Run { tenant, run }));
+        let assets = (0..self.assets.len()).map(|asset| On::Asset { asset });
+        for on in runs.chain(assets).collect::<Vec<_>>() {
+            for name in 0..HOLDS.len() {
+                self.hold(Act::Lift { on, name }).await;
+            }
+        }
+        self.compare().await;
+        self.sweep_on().await;
+        self.compare_logs().await;
+    }
+
+    async fn sweep_on(&mut self) {
         for ahead in [1, 2, 5, 20, 100] {
             self.now = self.now.max(day(0));
             self.pass(days(ahead));
@@ -324,6 +400,9 @@ impl World {
             self.doom(self.now, self.now).await;
             self.compare().await;
         }
+    }
+
+    async fn compare_logs(&self) {
         both!(self, index => index.seal_audit(10 * MANY));
         for tenant in &self.tenants {
             let log = told(self.index().audit_rows(tenant, 0, 10 * MANY).await);
@@ -359,5 +438,6 @@ fn pick<T: Clone + Debug>(from: &[T], at: usize) -> Option<T> {
 }
 
 const RUNS: [&str; 3] = ["run", "run-1", "run-2"];
+const HOLDS: [&str; 2] = ["hold", "hold-1"];
 const BYTES: [&str; 4] = ["some", "other", "more bytes", "and yet others"];
 const KEYS: [&str; 3] = ["key", "ke", "y"];

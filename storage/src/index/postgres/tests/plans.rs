@@ -7,9 +7,12 @@ use super::*;
 
 /// What fills each table with 100,000 rows or so: one tenant's assets, each referenced by one of 1,000 runs, all looked at some day.
 const FILL: &str = "
-    INSERT INTO mk_assets SELECT 'acme', decode(lpad(to_hex(n), 32, '0'), 'hex'), 'live', 'text', 'text/plain', n, n, '\\x01'
+    INSERT INTO mk_assets SELECT 'acme', decode(lpad(to_hex(n), 32, '0'), 'hex'), 'live', 'text', 'text/plain', n,
+        decode(md5(n::text), 'hex'), n, decode(md5(n::text), 'hex'), n % 100 / 99, '\\x01' FROM generate_series(1, 100000) n;
+    INSERT INTO mk_runs SELECT 'acme', 'run-' || n, n % 2 = 0, n, false, NULL, n, NULL, n % 100 / 99, '\\x01'
         FROM generate_series(1, 100000) n;
-    INSERT INTO mk_runs SELECT 'acme', 'run-' || n, n % 2 = 0, n, false, n, NULL, '\\x01' FROM generate_series(1, 100000) n;
+    INSERT INTO mk_holds SELECT tenant, 0, asset, 'audit', '\\x01' FROM mk_assets;
+    INSERT INTO mk_same SELECT tenant, decode(md5(bytes::text), 'hex'), asset FROM mk_assets;
     INSERT INTO mk_refs SELECT 'acme', 'run-' || (n % 1000 + 1), decode(lpad(to_hex(n), 32, '0'), 'hex'), 0
         FROM generate_series(1, 100000) n;
     INSERT INTO mk_looks SELECT n, n % 2, 'acme', decode(lpad(to_hex(n), 32, '0'), 'hex') FROM generate_series(1, 100000) n;
@@ -80,11 +83,15 @@ fn every_statement_is_in_the_list() {
         include_str!("../../postgres.rs"),
         include_str!("../assets.rs"),
         include_str!("../blobs.rs"),
+        include_str!("../blobs/ends.rs"),
         include_str!("../connect.rs"),
         include_str!("../due.rs"),
         include_str!("../ending.rs"),
+        include_str!("../erasing.rs"),
+        include_str!("../holds.rs"),
         include_str!("../ingest.rs"),
         include_str!("../looks.rs"),
+        include_str!("../restore.rs"),
         include_str!("../runs.rs"),
         include_str!("../tx.rs"),
         include_str!("../upkeep.rs"),

@@ -17,6 +17,7 @@ pub mod openapi;
 pub mod paging;
 pub mod range;
 pub mod routes;
+pub mod retention;
 pub mod runs;
 pub mod serve;
 pub mod upload;

@@ -2,6 +2,9 @@
 //!
 //! How long a thing is kept is computed by [`mediakeep_storage::retention`], the same for every index; here are the use cases.
 
+pub mod erase;
+pub mod floors;
+pub mod holds;
 pub mod runs;
 pub mod sweep;
 pub mod verify;

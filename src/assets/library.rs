@@ -4,24 +4,22 @@ use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{Amended, Amendment, AssetQuery, Deleted};
 use mediakeep_storage::record::Doomed;
-use mediakeep_storage::retention::{ProtectedBy, Protector, Until};
+use mediakeep_storage::retention::Until;
 use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, TenantId};
-use serde_json::{Value, json};
+use serde_json::json;
 use tracing::warn;
 
 use super::AssetError;
 use super::ingest::put_recovery_record;
 use crate::access::Principal;
 use crate::app::App;
+use crate::retention::{floors, sweep};
 
 /// The most entries of a page.
 pub const MAX_PAGE: usize = 500;
 
 /// The entries of a page of which nobody says how many.
 pub const DEFAULT_PAGE: usize = 100;
-
-/// A refusal to delete names so many of the things that protect an asset.
-const MAX_BECAUSE: usize = 1_000;
 
 /// The asset, whatever its state.
 pub async fn show(app: &App, tenant: &TenantId, asset: AssetId) -> Result<AssetView, AssetError> {
@@ -78,32 +76,20 @@ pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(),
         Deleted::Unknown => Err(AssetError::NotFound),
         Deleted::Held(holds) => Err(AssetError::Held { holds }),
         Deleted::Protected(view) => {
-            let protectors = app.index.protectors(tenant, asset, MAX_BECAUSE, &app.terms(tenant), now).await?;
-            Err(AssetError::Protected {
-                retain_until: view.floor.protected.and_then(Until::instant),
-                because: because(protectors),
-            })
+            let (because, _) = floors::because(app, tenant, asset, now).await?;
+            Err(AssetError::Protected { retain_until: view.floor.protected.and_then(Until::instant), because })
         }
     }
-}
-
-/// What protects the asset, as a refusal says it.
-fn because(protectors: Vec<Protector>) -> Value {
-    let told = |protector: Protector| {
-        let until = protector.until.instant();
-        match protector.by {
-            ProtectedBy::Hold(hold) => json!({"hold": hold, "until": until}),
-            ProtectedBy::Run(run) => json!({"run": run, "until": until}),
-            ProtectedBy::Ask(ask) => json!({"ask": ask, "until": until}),
-            ProtectedBy::Grace(grace) => json!({"grace": grace.as_secs(), "until": until}),
-        }
-    };
-    protectors.into_iter().map(told).collect()
 }
 
 /// What follows the end of an asset that its owner has asked for: its bytes go, and its recovery record says so.
 async fn after_its_end(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
     remove_bytes(app, &Doomed { tenant: record.tenant.clone(), blob: record.blob, asset: None }).await;
+    write_end_record(app, record).await
+}
+
+/// Writes the end of an asset beside where its bytes were, and drops what the records before it say.
+pub async fn write_end_record(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
     put_recovery_record(app, record).await?;
     forget_older(app, &record.tenant, RecordOf::Asset(record.id), record.revision).await;
     Ok(())
@@ -111,17 +97,14 @@ async fn after_its_end(app: &App, record: &AssetRecord) -> Result<(), AssetError
 
 /// Writes the end of an asset beside where its bytes were. Should that fail, the index made anew would have to end it again.
 pub async fn put_end_record(app: &App, record: &AssetRecord) {
-    match put_recovery_record(app, record).await {
-        Ok(()) => forget_older(app, &record.tenant, RecordOf::Asset(record.id), record.revision).await,
-        Err(error) => {
-            warn!(asset.id = %record.id, error = %error, "the recovery record of an ended asset says that it lives");
-        }
+    if let Err(error) = write_end_record(app, record).await {
+        warn!(asset.id = %record.id, error = %error, "the recovery record of an ended asset says that it lives");
     }
 }
 
 /// Takes a blob that nobody holds any more out of reach, and its bytes away. Should that fail, the sweep does it.
 async fn remove_bytes(app: &App, wanted: &Doomed) {
-    if let Err(error) = crate::retention::sweep::remove_at_once(app, wanted).await {
+    if let Err(error) = sweep::remove_at_once(app, wanted).await {
         warn!(blob.key = %wanted.blob, error = %error, "the bytes of a deleted asset stay until the next sweep");
     }
 }

@@ -158,6 +158,14 @@ pub fn title(raw: String) -> Result<String, AssetError> {
     words("title", raw, MAX_TITLE)
 }
 
+/// The words of a hold's `reason`.
+pub fn reason(raw: String) -> Result<String, AssetError> {
+    if raw.is_empty() {
+        return Err(AssetError::Invalid("reason: empty".to_owned()));
+    }
+    words("reason", raw, MAX_TITLE)
+}
+
 /// An instant that has not come, and is not further away than anybody may ask for.
 pub fn future(member: &str, raw: &str, now: Timestamp, longest: Option<Timestamp>) -> Result<Timestamp, AssetError> {
     let at = instant(member, raw)?;
@@ -165,7 +173,8 @@ pub fn future(member: &str, raw: &str, now: Timestamp, longest: Option<Timestamp
     Ok(at)
 }
 
-fn instant(member: &str, raw: &str) -> Result<Timestamp, AssetError> {
+/// An instant, come or not.
+pub fn instant(member: &str, raw: &str) -> Result<Timestamp, AssetError> {
     instant::read(raw).ok_or_else(|| AssetError::Invalid(format!("{member}: not a time such as 2030-01-31T12:00:00Z")))
 }
 

@@ -4,7 +4,7 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, web};
 use data_encoding::HEXLOWER;
 use mediakeep_storage::index::{Amendment, AssetQuery};
-use mediakeep_storage::{AssetId, AssetView, RunId};
+use mediakeep_storage::{AssetId, AssetView, RunId, Timestamp};
 use ring::digest;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -14,10 +14,11 @@ use super::conditional::{self, Conditions, EntityTag, Outcome, Validators};
 use super::extract::{self, AssetsRead, AssetsWrite, Caller, asset_id, parts, run_id};
 use super::paging::{List, limit};
 use super::serve;
-use crate::access::Principal;
+use crate::access::{Principal, Scope};
 use crate::assets::{AssetError, library, members};
 use crate::error::ApiError;
 use crate::projection::asset::AssetJson;
+use crate::retention::erase;
 
 /// A page of assets.
 #[derive(Debug, Serialize, ToSchema)]
@@ -101,13 +102,51 @@ pub async fn amend(
     Ok(tagged(&library::amend(&app, &caller.principal, asset, change).await?))
 }
 
-/// Ends an asset that nothing protects.
-#[utoipa::path(delete, operation_id = "delete_asset", path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path)),
-    responses((status = 204, description = "It has ended"), (status = 409, body = super::openapi::ErrorBody, description = "`retention_active`: something still needs it, until `details.retainUntil`, because of `details.because`")), security(("bearer" = ["assets:write"])))]
-pub async fn delete(caller: Caller<AssetsWrite>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
-    extract::query(&request, &[])?;
-    library::delete(&parts(&request), &caller.principal, asset_id(&request)?).await?;
-    Ok(HttpResponse::NoContent().finish())
+/// What an erasure came to.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Erasure)]
+pub struct Erased {
+    asset_id: String,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// Whether the bytes are gone: not while another asset has them, or a hold keeps them for a dead one.
+    bytes_removed: bool,
+    /// Which other assets had the same bytes; at most 100. With `copies` they were erased too.
+    same_bytes: Vec<String>,
+}
+
+/// Ends an asset that nothing protects, or erases one whatever protects it.
+#[utoipa::path(delete, operation_id = "delete_asset", path = "/v1/assets/{assetId}", tag = "assets", params(("assetId" = String, Path), ("erase" = Option<bool>, Query), ("copies" = Option<bool>, Query)),
+    responses((status = 200, body = Erased, description = "With `erase=true`: it is erased"), (status = 204, description = "It has ended"), (status = 409, body = super::openapi::ErrorBody, description = "`retention_active`: something still needs it, until `details.retainUntil`, because of `details.because`; `hold_active`: the holds in `details.holds` keep it")), security(("bearer" = ["assets:write"]), ("bearer" = ["assets:erase"])))]
+pub async fn delete(request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    // Which scope it needs depends on what it asks for, and whether that is well asked is looked at behind the scope.
+    let wants_erasure = request.query_string().split('&').any(|pair| pair == "erase=true");
+    let scope = if wants_erasure { Scope::AssetsErase } else { Scope::AssetsWrite };
+    let caller = extract::authorized(&request, scope)?;
+    let found = extract::query(&request, &["erase", "copies"])?;
+    let [erase, copies] = <[_; 2]>::try_from(found).unwrap_or_default();
+    let (erase, copies) = (extract::flag("erase", erase.as_deref())?, extract::flag("copies", copies.as_deref())?);
+    let (app, asset) = (parts(&request), asset_id(&request)?);
+    if erase != wants_erasure {
+        return Err(ApiError::validation("erase: true or false, as it stands"));
+    }
+    if !erase {
+        if copies {
+            return Err(ApiError::validation("copies: only with erase=true"));
+        }
+        library::delete(&app, &caller, asset).await?;
+        return Ok(HttpResponse::NoContent().finish());
+    }
+    let erased = erase::asset(&app, &caller, asset, copies).await?;
+    let told = Erased {
+        asset_id: asset.to_string(),
+        at: erased.at,
+        bytes_removed: erased.bytes_removed,
+        same_bytes: erased.same_bytes.iter().map(ToString::to_string).collect(),
+    };
+    Ok(answer(StatusCode::OK, &told))
 }
 
 async fn list_for(caller: &Principal, request: &HttpRequest, run: Option<RunId>) -> Result<HttpResponse, ApiError> {

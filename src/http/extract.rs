@@ -8,7 +8,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::web::{self, QueryConfig};
 use actix_web::{FromRequest, HttpRequest};
-use mediakeep_storage::{AssetId, RunId};
+use mediakeep_storage::{AssetId, HoldId, RunId};
 
 use crate::access::{AuthError, Principal, Scope};
 use crate::app::App;
@@ -51,7 +51,11 @@ scopes!(
     /// `assets:mint`
     AssetsMint,
     /// `runs:write`
-    RunsWrite
+    RunsWrite,
+    /// `holds:write`
+    HoldsWrite,
+    /// `assets:erase`
+    AssetsErase
 );
 
 impl<S: Needs> FromRequest for Caller<S> {
@@ -63,7 +67,8 @@ impl<S: Needs> FromRequest for Caller<S> {
     }
 }
 
-fn authorized(request: &HttpRequest, scope: Scope) -> Result<Principal, ApiError> {
+/// The caller of a request whose scope depends on what it asks for.
+pub fn authorized(request: &HttpRequest, scope: Scope) -> Result<Principal, ApiError> {
     let principal = authenticated(request)?;
     names_no_other_tenant(request, &principal)?;
     if !principal.scopes.has(scope) {
@@ -111,6 +116,21 @@ pub fn asset_id(request: &HttpRequest) -> Result<AssetId, ApiError> {
 pub fn run_id(request: &HttpRequest) -> Result<RunId, ApiError> {
     RunId::parse(request.match_info().query("runId"))
         .map_err(|_| ApiError::validation("runId: 1 to 128 of A-Z a-z 0-9 . _ : ~ -, not . or .."))
+}
+
+/// The hold in the path.
+pub fn hold_id(request: &HttpRequest) -> Result<HoldId, ApiError> {
+    HoldId::parse(request.match_info().query("holdId"))
+        .map_err(|_| ApiError::validation("holdId: 1 to 128 of A-Z a-z 0-9 . _ : ~ -, not . or .."))
+}
+
+/// A parameter that is `true`, `false` or not there.
+pub fn flag(name: &str, raw: Option<&str>) -> Result<bool, ApiError> {
+    match raw {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(ApiError::validation(format!("{name}: true or false"))),
+    }
 }
 
 /// Queries that do not read are a 400 of ours.

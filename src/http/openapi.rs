@@ -8,7 +8,7 @@ use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
 
 mod shared;
 
-use super::{assets, manifest, meta, runs, serve, upload, urls};
+use super::{assets, manifest, meta, retention, runs, serve, upload, urls};
 use crate::projection;
 
 /// Every refusal.
@@ -93,6 +93,8 @@ pub struct SignedManifest {
         serve::bound, serve::capability, serve::preflight,
         urls::mint, urls::mint_batch,
         runs::list, runs::put, runs::show, runs::refer,
+        retention::show, retention::preview, retention::hold_asset, retention::lift_asset,
+        retention::hold_run, retention::lift_run, retention::erase_run,
         manifest::show,
         meta::discovery, meta::schema, show, meta::healthz, meta::readyz,
     ),

@@ -8,7 +8,7 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 
-use super::{assets, extract, manifest, meta, openapi, runs, serve, upload, urls};
+use super::{assets, extract, manifest, meta, openapi, retention, runs, serve, upload, urls};
 use crate::error::ApiError;
 
 /// Every route that callers from outside have.
@@ -25,11 +25,16 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/assets/{assetId}").get(assets::show).patch(assets::amend).delete(assets::delete))
         .service(at("/v1/assets/{assetId}/content").get(serve::bound))
         .service(at("/v1/assets/{assetId}/urls").post(urls::mint))
+        .service(at("/v1/assets/{assetId}/retention").get(retention::show))
+        .service(at("/v1/assets/{assetId}/holds/{holdId}").put(retention::hold_asset).delete(retention::lift_asset))
+        .service(at("/v1/retention/preview").get(retention::preview))
         .service(at("/v1/urls/mint").post(urls::mint_batch))
         .service(at("/v1/runs").get(runs::list))
         .service(at("/v1/runs/{runId}").get(runs::show).put(runs::put))
         .service(at("/v1/runs/{runId}/assets").get(assets::list_of_run).post(upload::ingest_into_run))
         .service(at("/v1/runs/{runId}/references").post(runs::refer))
+        .service(at("/v1/runs/{runId}/holds/{holdId}").put(retention::hold_run).delete(retention::lift_run))
+        .service(at("/v1/runs/{runId}/erase").post(retention::erase_run))
         .service(at("/v1/runs/{runId}/debug-bundle/manifest").get(manifest::show))
         .service(at("/v1/openapi.json").get(openapi::show))
         .service(at("/.well-known/openwop").get(meta::discovery))

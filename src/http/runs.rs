@@ -64,7 +64,7 @@ pub struct RunPage {
 
 /// Registers a run, or changes what is named.
 #[utoipa::path(put, operation_id = "put_run", path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)), request_body = Change,
-    responses((status = 200, body = RunJson), (status = 409, body = super::openapi::ErrorBody, description = "`retention_floor`: the log is promised for longer, until `details.current`")), security(("bearer" = ["runs:write"])))]
+    responses((status = 200, body = RunJson), (status = 404, body = super::openapi::ErrorBody, description = "The run that it is to be a fork of is unknown or foreign; nothing was made"), (status = 409, body = super::openapi::ErrorBody, description = "`retention_floor`: the log is promised for longer, until `details.current`; `fork_of`: it is a fork of `details.current`; `run_erased`: it, or the run that it is to be a fork of, was erased")), security(("bearer" = ["runs:write"])))]
 pub async fn put(
     caller: Caller<RunsWrite>,
     request: HttpRequest,
@@ -118,7 +118,7 @@ pub async fn list(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<Ht
 
 /// Makes a run's log quote assets: all of them, or none.
 #[utoipa::path(post, operation_id = "refer", path = "/v1/runs/{runId}/references", tag = "runs", params(("runId" = String, Path)), request_body = References,
-    responses((status = 200, body = RunJson), (status = 404, body = super::openapi::ErrorBody, description = "Unknown or foreign assets at the positions in `details.unknown`; none was added")), security(("bearer" = ["runs:write"])))]
+    responses((status = 200, body = RunJson), (status = 404, body = super::openapi::ErrorBody, description = "Unknown or foreign assets at the positions in `details.unknown`; none was added"), (status = 409, body = super::openapi::ErrorBody, description = "`run_erased`: the run was erased")), security(("bearer" = ["runs:write"])))]
 pub async fn refer(
     caller: Caller<RunsWrite>,
     request: HttpRequest,

@@ -174,7 +174,7 @@ pub async fn put_record_if_new(app: &App, tenant: &TenantId, run: &RunId) -> Res
 }
 
 /// Writes the run's row beside the bytes: after its transition, whose outcome it holds, and before anybody is told.
-async fn put_recovery_record(app: &App, tenant: &TenantId, record: &RunRecord) -> Result<(), AssetError> {
+pub async fn put_recovery_record(app: &App, tenant: &TenantId, record: &RunRecord) -> Result<(), AssetError> {
     let json = serde_json::to_vec(record).map_err(|error| AssetError::Internal(error.to_string()))?;
     app.blobs.put_record(tenant, RecordOf::Run(&record.id), record.revision, json).await?;
     forget_older(app, tenant, RecordOf::Run(&record.id), record.revision).await;

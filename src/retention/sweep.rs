@@ -95,7 +95,7 @@ async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<()
             return Ok(());
         }
         for some in due.chunks(SIDE_BY_SIDE) {
-            for part in try_join_all(some.iter().map(|look| settle(app, look, now))).await? {
+            for part in try_join_all(some.iter().map(|look| settle(app, look, "sweep", now))).await? {
                 report.expired += part.expired;
                 report.expired_bytes += part.expired_bytes;
                 report.erased += part.erased;
@@ -106,12 +106,12 @@ async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<()
     }
 }
 
-/// Settles one look to its end.
-async fn settle(app: &App, look: &Look, now: Timestamp) -> Result<Report, StorageError> {
+/// Settles one look to its end, for `principal`.
+pub async fn settle(app: &App, look: &Look, principal: &str, now: Timestamp) -> Result<Report, StorageError> {
     let terms = app.terms(&look.tenant);
     let mut report = Report::default();
     loop {
-        let settled = app.index.settle(look, STEP, &terms, "sweep", now).await?;
+        let settled = app.index.settle(look, STEP, &terms, principal, now).await?;
         for record in &settled.expired {
             app.rows.changed(record.id);
             report.expired += 1;
@@ -154,12 +154,12 @@ async fn remove_doomed(app: &App) -> Result<(u64, u64), StorageError> {
     Ok((removed, failed))
 }
 
-/// Removes the bytes of this one blob, if its time has come.
-pub async fn remove_at_once(app: &App, wanted: &Doomed) -> Result<(), StorageError> {
+/// Removes the bytes of this one blob, if its time has come; `false`: the store would not.
+pub async fn remove_at_once(app: &App, wanted: &Doomed) -> Result<bool, StorageError> {
     if app.index.doom_one(&wanted.tenant, wanted.blob, app.now()).await? {
-        remove(app, wanted).await?;
+        return remove(app, wanted).await;
     }
-    Ok(())
+    Ok(true)
 }
 
 async fn take_doomed(app: &App) -> Result<Vec<Doomed>, StorageError> {

@@ -25,8 +25,8 @@ use ring::digest;
 use url::Url;
 
 use crate::error::StorageError;
-use crate::ids::{BlobKey, Digest, RunId, TenantId};
-use crate::record::ReferenceRecord;
+use crate::ids::{BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::record::{HoldOn, ReferenceRecord};
 
 mod buffers;
 mod hot;
@@ -73,6 +73,8 @@ pub enum RecordOf<'a> {
     Asset(crate::AssetId),
     /// A run's row.
     Run(&'a RunId),
+    /// A hold.
+    Hold(&'a HoldOn, &'a HoldId),
 }
 
 impl BlobStore {
@@ -335,18 +337,22 @@ fn blob_path(tenant: &TenantId, blob: BlobKey) -> Path {
 fn record_folder(tenant: &TenantId, of: RecordOf<'_>) -> Path {
     let (what, id) = match of {
         RecordOf::Asset(id) => ("a", id.to_string()),
-        RecordOf::Run(id) => ("r", run_prefix(id)),
+        RecordOf::Run(id) => ("r", text_prefix(id.as_str())),
+        RecordOf::Hold(HoldOn::Asset(asset), id) => ("h", format!("{asset}.{}", text_prefix(id.as_str()))),
+        RecordOf::Hold(HoldOn::Run(run), id) => {
+            ("h", format!("{}.{}", text_prefix(run.as_str()), text_prefix(id.as_str())))
+        }
     };
     Path::from_iter(["t", &tenant.prefix(), "r", what, &id])
 }
 
 fn references_folder(tenant: &TenantId, run: &RunId) -> Path {
-    Path::from_iter(["t", &tenant.prefix(), "r", "q", &run_prefix(run)])
+    Path::from_iter(["t", &tenant.prefix(), "r", "q", &text_prefix(run.as_str())])
 }
 
-/// The run's name where upper and lower case may be one.
-fn run_prefix(run: &RunId) -> String {
-    data_encoding::BASE32_NOPAD.encode(run.as_str().as_bytes()).to_ascii_lowercase()
+/// A host's name where upper and lower case may be one.
+fn text_prefix(name: &str) -> String {
+    data_encoding::BASE32_NOPAD.encode(name.as_bytes()).to_ascii_lowercase()
 }
 
 fn stored(meta: &object_store::ObjectMeta) -> Option<Stored> {

@@ -86,6 +86,7 @@ async fn what_is_documented_is_there_and_what_is_there_is_documented() {
         let filled = path
             .replace("{assetId}", &asset.id)
             .replace("{runId}", "run-1")
+            .replace("{holdId}", "audit")
             .replace("{capability}", token)
             .replace("{filename}", "name.png")
             .replace("{kind}", "media.image");
@@ -131,6 +132,17 @@ async fn answers_have_the_shape_that_the_document_gives_them() {
         ("get /v1/assets/{assetId}", "200", Told::of(owner.get(&meta).await).await.json()),
         ("get /v1/assets", "200", Told::of(owner.get("/v1/assets").await).await.json()),
         ("put /v1/runs/{runId}", "200", Told::of(owner.put("/v1/runs/run-1", &json!({})).await).await.json()),
+        (
+            "put /v1/runs/{runId}/holds/{holdId}",
+            "200",
+            Told::of(owner.put("/v1/runs/run-1/holds/audit", &json!({"reason": "an audit"})).await).await.json(),
+        ),
+        (
+            "get /v1/assets/{assetId}/retention",
+            "200",
+            Told::of(owner.get(&format!("{meta}/retention")).await).await.json(),
+        ),
+        ("get /v1/retention/preview", "200", Told::of(owner.get("/v1/retention/preview").await).await.json()),
         ("get /v1/runs", "200", Told::of(owner.get("/v1/runs").await).await.json()),
         ("post /v1/assets/{assetId}/urls", "201", mint(json!({"class": "durable"})).await),
         ("post /v1/assets/{assetId}/urls", "201", mint(json!({"class": "delivery"})).await),

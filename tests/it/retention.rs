@@ -157,8 +157,9 @@ async fn inside_the_floor_not_even_its_owner_ends_an_asset() {
     let kept = refusal(kept).await;
     assert_eq!(kept["error"], "retention_active");
     assert_eq!(kept["details"]["retainUntil"], later(&host, 2 * DAY + Duration::from_secs(3600)));
-    let until = later(&host, 2 * DAY + Duration::from_secs(3600));
-    assert_eq!(kept["details"]["because"], json!([{"run": "run-1", "until": until}]));
+    let (end, floor) = (later(&host, 2 * DAY), later(&host, 2 * DAY + Duration::from_secs(3600)));
+    let because = json!([{"run": "run-1", "until": end}, {"grace": 3600, "until": floor}]);
+    assert_eq!(kept["details"]["because"], because);
     assert_eq!(host.stranger().get(&asset.url).await.status(), 200);
 
     host.advance(2 * DAY + Duration::from_secs(3600));

@@ -95,6 +95,13 @@ fn parameter(name: &str) -> Option<(&'static str, Value)> {
             json!({"pattern": "^ast_[0-9a-hjkmnp-tv-z]{26}$"}),
         ),
         "runId" => ("The run.", json!({"minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._:~-]+$"})),
+        "holdId" => (
+            "The hold, by a name of the host's own.",
+            json!({"minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._:~-]+$"}),
+        ),
+        "at" => ("When the sweep would be; absent: now.", json!({"format": "date-time"})),
+        "erase" => ("Erases it, whatever its floor; needs `assets:erase`.", json!({})),
+        "copies" => ("With `erase`: erases every other asset with the same bytes too.", json!({})),
         "capability" => ("The token: it is the credential.", json!({})),
         "filename" => ("A file name that a client appends; it is not looked at.", json!({})),
         "cursor" => ("`nextCursor` of the page before.", json!({})),

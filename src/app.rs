@@ -95,6 +95,13 @@ impl App {
         Ok(Self::assemble(settings, live, stores, clock, base_url))
     }
 
+    /// The same of a store that is there and an index that has nothing: it is made.
+    pub async fn open_for_rebuild(settings: Settings, clock: Clock, base_url: &str) -> Result<Self, StartError> {
+        let live = Live::load(&settings)?;
+        let stores = stores::open_for_rebuild(&settings).await?;
+        Ok(Self::assemble(settings, live, stores, clock, base_url))
+    }
+
     fn assemble(settings: Settings, live: Live, stores: Stores, clock: Clock, base_url: &str) -> Self {
         let metrics = Metrics::new();
         Self {

@@ -54,6 +54,9 @@ enum Command {
         #[arg(long)]
         deep: bool,
     },
+    /// The index, made anew.
+    #[command(subcommand)]
+    Index(cli::index::Index),
     /// The key ring.
     #[command(subcommand)]
     Keys(cli::keys::Keys),
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
                 let depth = if deep { Depth::Digests } else { Depth::Sizes };
                 cli::upkeep::verify(config, depth).await
             }
+            Command::Index(index) => index.run(config).await,
             Command::Keys(keys) => keys.run(config).await,
             Command::Access(access) => access.run(),
             Command::Openapi => cli::print_json(&mediakeep::http::openapi::document()),

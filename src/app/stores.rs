@@ -61,6 +61,24 @@ pub(super) async fn open_existing(settings: &Settings) -> Result<Stores, StartEr
     open_beside_index(settings).await
 }
 
+/// Opens the store that is there, and a new index beside it.
+pub(super) async fn open_for_rebuild(settings: &Settings) -> Result<Stores, StartError> {
+    if is_store_empty(settings).await? {
+        return Err(refused(format!(
+            "store.url: there is nothing in the store {}: mount it first",
+            settings.store.url
+        )));
+    }
+    let (index, database) = open_index(settings).await?;
+    if !index.assets(None, 1).await?.is_empty() || !index.blobs(None, 1).await?.is_empty() {
+        return Err(refused(format!(
+            "--to: the index {} has assets; an index is made anew only where there is none",
+            settings.index.url
+        )));
+    }
+    Ok(Stores { index, blobs: open_blobs(settings)?, database })
+}
+
 /// Whether there is nothing in either.
 pub(super) async fn are_empty(settings: &Settings) -> Result<bool, StartError> {
     Ok(!has_index(settings).await? && is_store_empty(settings).await?)

@@ -30,10 +30,12 @@ use crate::record::{HoldOn, ReferenceRecord};
 
 mod buffers;
 mod hot;
+mod kept;
 mod local;
 mod object;
 mod read;
 
+pub use kept::{Kept, Reading, Unreadable};
 pub use read::{Blob, BlobReader};
 
 /// Where blobs and their records lie.

@@ -12,7 +12,7 @@ use mediakeep::clock::Clock;
 use mediakeep::config::Settings;
 use mediakeep::config::settings::ApiKey;
 use mediakeep::config::units::{Size, Span};
-use mediakeep::retention::{sweep, verify};
+use mediakeep::retention::{rebuild, sweep, verify};
 use mediakeep::server::{self, Running};
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::index::NewDurable;
@@ -86,6 +86,21 @@ impl Host {
         running.stop().await;
         change(&mut settings);
         Self::serve(settings, clock, folder, index).await
+    }
+
+    /// Stops the service, throws its index away, and starts it on one that was made anew from the store.
+    pub async fn rebuilt(self, kind: Kind) -> (Self, rebuild::Report) {
+        let Self { running, clock, mut settings, folder, .. } = self;
+        settings.server.listen = running.address.to_string();
+        let base_url = running.app.base_url.clone();
+        running.stop().await;
+        let index = Home::new(kind, &folder.path().join("anew")).await;
+        settings.index.url = index.url().into();
+        let app = App::open_for_rebuild(settings.clone(), clock.clone(), &base_url).await.expect("an empty place");
+        let report = rebuild::rebuild(&app).await.expect("a store that answers");
+        app.close().await;
+        drop(app);
+        (Self::serve(settings, clock, folder, index).await, report)
     }
 
     /// The service's parts, for a look behind the scenes.

@@ -25,6 +25,7 @@ mod power;
 mod preview;
 mod quickstart;
 mod ranges;
+mod rebuild;
 mod recovery;
 mod references;
 mod retention;

@@ -1,0 +1,208 @@
+//! An index made anew from the store alone.
+//!
+//! Beside the bytes lies a record of everything that a URL's life depends on: assets with the key, time and generation of their URLs,
+//! runs, forks, references, holds, ends and erasures. What is not there is said ([`UNKNOWN`]). A record that does not read, or a live
+//! asset whose bytes are not there, is named and left out; everything else comes back as it was.
+
+use std::collections::HashSet;
+
+use futures_util::TryStreamExt;
+use mediakeep_storage::blob::{Kept, Stored, Unreadable};
+use mediakeep_storage::index::{AssetQuery, Restored};
+use mediakeep_storage::record::{AssetRecord, ReferenceRecord, UploadIntent};
+use mediakeep_storage::{AssetId, BlobKey, RunId, StorageError, TenantId};
+
+use crate::app::App;
+
+/// What a store cannot tell.
+pub const UNKNOWN: [&str; 3] = [
+    "the audit log: its chains begin anew",
+    "idempotency keys: a request that is repeated makes a new asset",
+    "delivery URLs that were revoked one by one: those that are within their time open again",
+];
+
+/// So many records are written at a time.
+const STEP: usize = 256;
+
+/// What a rebuild did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Tenants.
+    pub tenants: u64,
+    /// Runs.
+    pub runs: u64,
+    /// Assets, in every state.
+    pub assets: u64,
+    /// Records of what runs reference.
+    pub references: u64,
+    /// Holds.
+    pub holds: u64,
+    /// Bytes that no asset holds: they go with a sweep, after the grace for orphans.
+    pub orphans: u64,
+    /// Records that do not read.
+    pub unreadable: Vec<Unreadable>,
+    /// Live assets whose bytes are not in the store, or not all of them.
+    pub without_bytes: Vec<(TenantId, AssetId)>,
+}
+
+impl Report {
+    /// Whether every record was read, and every live asset has its bytes.
+    pub fn is_whole(&self) -> bool {
+        self.unreadable.is_empty() && self.without_bytes.is_empty()
+    }
+}
+
+/// Fills the empty index of these parts from their store.
+pub async fn rebuild(app: &App) -> Result<Report, StorageError> {
+    let mut report = Report::default();
+    let mut held = HashSet::new();
+    for tenant in app.blobs.tenants().await? {
+        let kept = app.blobs.kept(&tenant).await?;
+        report.tenants += 1;
+        let strangers =
+            kept.strangers().map(|place| Unreadable { place: place.to_owned(), reason: "no record".into() });
+        report.unreadable.extend(strangers);
+        let forks = runs(app, &tenant, &kept, &mut report).await?;
+        assets(app, &tenant, &kept, &mut report, &mut held).await?;
+        references(app, &tenant, &kept, forks, &mut report).await?;
+        holds(app, &tenant, &kept, &mut report).await?;
+    }
+    announce_orphans(app, &held, &mut report).await?;
+    Ok(report)
+}
+
+/// Says which of the runs are forks, and of what.
+async fn runs(
+    app: &App,
+    tenant: &TenantId,
+    kept: &Kept,
+    report: &mut Report,
+) -> Result<Vec<(RunId, RunId)>, StorageError> {
+    let runs = readable(app.blobs.kept_runs(kept).await?, report);
+    report.runs += runs.len() as u64;
+    let forks = runs.iter().filter_map(|run| Some((run.id.clone(), run.fork_of.clone()?))).collect();
+    write(app, tenant, runs.into_iter().map(Restored::Run).collect()).await?;
+    Ok(forks)
+}
+
+async fn assets(
+    app: &App,
+    tenant: &TenantId,
+    kept: &Kept,
+    report: &mut Report,
+    held: &mut HashSet<(TenantId, BlobKey)>,
+) -> Result<(), StorageError> {
+    let mut after = String::new();
+    loop {
+        let page = app.blobs.kept_assets(kept, &after, STEP).await?;
+        let Some((last, _)) = page.last() else {
+            return Ok(());
+        };
+        after.clone_from(last);
+        let mut restored = Vec::with_capacity(page.len());
+        for record in readable(page.into_iter().map(|(_, record)| record).collect(), report) {
+            let has_bytes = has_bytes(app, tenant, &record).await?;
+            if record.is_live() && !has_bytes {
+                report.without_bytes.push((tenant.clone(), record.id));
+                continue;
+            }
+            if has_bytes {
+                held.insert((tenant.clone(), record.blob));
+            }
+            restored.push(Restored::Asset { record: Box::new(record), has_bytes });
+        }
+        report.assets += restored.len() as u64;
+        write(app, tenant, restored).await?;
+    }
+}
+
+async fn has_bytes(app: &App, tenant: &TenantId, record: &AssetRecord) -> Result<bool, StorageError> {
+    Ok(app.blobs.size(tenant, record.blob).await? == Some(record.bytes))
+}
+
+async fn references(
+    app: &App,
+    tenant: &TenantId,
+    kept: &Kept,
+    mut forks: Vec<(RunId, RunId)>,
+    report: &mut Report,
+) -> Result<(), StorageError> {
+    let references = readable(app.blobs.kept_references(kept).await?, report);
+    report.references += references.len() as u64;
+    let quoting: HashSet<&RunId> = references.iter().map(|record| &record.run).collect();
+    forks.retain(|(child, _)| !quoting.contains(child));
+    write(app, tenant, references.into_iter().map(Restored::References).collect()).await?;
+    while !forks.is_empty() {
+        // A fork of a fork comes after it.
+        let children: HashSet<RunId> = forks.iter().map(|(child, _)| child.clone()).collect();
+        let (later, now): (Vec<_>, Vec<_>) = forks.into_iter().partition(|(_, parent)| children.contains(parent));
+        if now.is_empty() {
+            return Err(StorageError::Corrupt { store: "store", reason: "runs are forks of each other".to_owned() });
+        }
+        for (child, parent) in now {
+            inherit(app, tenant, child, parent).await?;
+        }
+        forks = later;
+    }
+    Ok(())
+}
+
+/// A fork of which nothing says what it took up: a crash came between the two records. It takes up what its parent has now, which is all
+/// that it can have taken up then, or more.
+async fn inherit(app: &App, tenant: &TenantId, child: RunId, parent: RunId) -> Result<(), StorageError> {
+    let terms = app.terms(tenant);
+    let mut query = AssetQuery { run: Some(parent), limit: STEP, ..AssetQuery::default() };
+    loop {
+        let page = app.index.page(tenant, &query, &terms).await?;
+        let assets: Vec<AssetId> = page.iter().map(|view| view.record.id).collect();
+        let Some(last) = assets.last() else {
+            return Ok(());
+        };
+        query.after = Some(*last);
+        let quoted = ReferenceRecord { run: child.clone(), assets, at: app.now() };
+        write(app, tenant, vec![Restored::References(quoted)]).await?;
+    }
+}
+
+async fn holds(app: &App, tenant: &TenantId, kept: &Kept, report: &mut Report) -> Result<(), StorageError> {
+    let holds = readable(app.blobs.kept_holds(kept).await?, report);
+    report.holds += holds.len() as u64;
+    write(app, tenant, holds.into_iter().map(|(on, hold)| Restored::Hold { on, hold }).collect()).await
+}
+
+/// Announces bytes that no asset holds as uploads that have just fallen silent, so that the sweep takes them in its own time.
+async fn announce_orphans(
+    app: &App,
+    held: &HashSet<(TenantId, BlobKey)>,
+    report: &mut Report,
+) -> Result<(), StorageError> {
+    let mut stored = app.blobs.blobs();
+    while let Some(Stored { tenant, blob, .. }) = stored.try_next().await? {
+        if !held.contains(&(tenant.clone(), blob)) {
+            report.orphans += 1;
+            app.index.begin_upload(&tenant, UploadIntent { blob, alive_at: app.now(), asset: None }).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Those that read; the others are named in the report.
+fn readable<T>(records: Vec<Result<T, Unreadable>>, report: &mut Report) -> Vec<T> {
+    let mut good = Vec::with_capacity(records.len());
+    for record in records {
+        match record {
+            Ok(record) => good.push(record),
+            Err(bad) => report.unreadable.push(bad),
+        }
+    }
+    good
+}
+
+async fn write(app: &App, tenant: &TenantId, what: Vec<Restored>) -> Result<(), StorageError> {
+    let (terms, now) = (app.terms(tenant), app.now());
+    let mut rest = what.into_iter().peekable();
+    while rest.peek().is_some() {
+        app.index.restore(tenant, rest.by_ref().take(STEP).collect(), &terms, now).await?;
+    }
+    Ok(())
+}

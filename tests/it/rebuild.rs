@@ -1,0 +1,216 @@
+//! An index that is lost is made anew from the store: every URL, floor, hold, fork and tombstone as it was.
+
+use std::time::Duration;
+
+use mediakeep_storage::blob::RecordOf;
+use mediakeep_storage::{AssetId, BlobKey, TenantId};
+use serde_json::{Value, json};
+
+use crate::harness::bytes::{noise, png};
+use crate::harness::index::Kind;
+use crate::harness::process::{Place, Server, url};
+use crate::harness::{Asset, Caller, Host};
+use crate::retention::{DAY, keep, later};
+
+/// What a host's logs quote, and how it is to be found.
+struct World {
+    assets: Vec<Asset>,
+    foreign: Asset,
+}
+
+fn id(asset: &Asset) -> AssetId {
+    AssetId::parse(&asset.id).expect("an id")
+}
+
+/// Live, shared, forked, held, expired, erased, amended, twice-generated.
+async fn world(host: &Host) -> World {
+    let (owner, other) = (host.owner("acme"), host.owner("globex"));
+    let expired = owner.upload_loose(noise(300, 0)).await;
+    host.advance(DAY + Duration::from_secs(3_600));
+    assert_eq!(host.sweep().await.expired, 1);
+    keep(&owner, "run-1", &later(host, 90 * DAY)).await;
+    let (one, same) = (owner.upload(png(3, 3)).await, owner.upload(png(3, 3)).await);
+    let default = owner.upload_to("nobody-registered", noise(300, 1)).await;
+    let held = owner.upload_loose(noise(300, 2)).await;
+    let erased = owner.upload(noise(300, 3)).await;
+    let renewed = owner.upload(noise(300, 4)).await;
+    for (path, body) in [
+        ("/v1/runs/child".to_owned(), json!({"forkOf": "run-1"})),
+        ("/v1/runs/run-1/holds/case-12".to_owned(), json!({"reason": "a case"})),
+        (format!("/v1/assets/{}/holds/audit-7", held.id), json!({"reason": "an audit"})),
+    ] {
+        assert_eq!(owner.put(&path, &body).await.status(), 200, "{path}");
+    }
+    let quoted = json!({"assets": [default.id, expired.id]});
+    assert_eq!(owner.post("/v1/runs/child/references", &quoted).await.status(), 200);
+    let words = json!({"name": "chart.png", "alt": "Signups"});
+    assert_eq!(owner.patch(&format!("/v1/assets/{}", one.id), &words).await.status(), 200);
+    host.raise_generation("acme", &renewed).await;
+    let row = host.app().index.find(&TenantId::parse("acme").expect("a tenant"), id(&renewed)).await;
+    let row = row.expect("an index").expect("a row");
+    mediakeep::assets::ingest::put_recovery_record(host.app(), &row).await.expect("a record");
+    assert_eq!(owner.put("/v1/runs/lifted/holds/none", &json!({"reason": "x"})).await.status(), 404);
+    assert_eq!(owner.delete("/v1/runs/run-1/holds/case-12").await.status(), 204);
+    assert_eq!(owner.delete(&format!("/v1/assets/{}?erase=true", erased.id)).await.status(), 200);
+    assert_eq!(owner.put("/v1/runs/run-1/holds/case-13", &json!({"reason": "another"})).await.status(), 200);
+    World { assets: vec![expired, one, same, default, held, erased, renewed], foreign: other.upload(png(3, 3)).await }
+}
+
+/// All that the tenants are told of it.
+async fn told(host: &Host, world: &World) -> Vec<Value> {
+    let (owner, other) = (host.owner("acme"), host.owner("globex"));
+    let mut told = Vec::new();
+    for asset in &world.assets {
+        told.push(json!({
+            "asset": owner.show(asset).await,
+            "retention": body(&owner, &format!("/v1/assets/{}/retention", asset.id)).await,
+            "opened": opened(host, &asset.url).await,
+        }));
+        let minted = owner.post(&format!("/v1/assets/{}/urls", asset.id), &json!({"class": "durable"})).await;
+        told.push(minted.json().await.expect("JSON"));
+    }
+    told.push(json!([other.show(&world.foreign).await, opened(host, &world.foreign.url).await]));
+    for path in
+        ["/v1/runs", "/v1/runs/run-1/assets", "/v1/runs/child/assets", "/v1/runs/nobody-registered", "/v1/assets"]
+    {
+        told.push(body(&owner, path).await);
+    }
+    told
+}
+
+/// One by one: a difference is shown alone.
+fn same(after: &[Value], before: &[Value]) {
+    assert_eq!(after.len(), before.len());
+    after.iter().zip(before).for_each(|(after, before)| assert_eq!(after, before));
+}
+
+async fn body(owner: &Caller<'_>, path: &str) -> Value {
+    owner.get(path).await.json().await.expect("JSON")
+}
+
+/// What the URL in the log answers: its status, its tag, its length.
+async fn opened(host: &Host, url: &str) -> Value {
+    let answer = host.stranger().get(url).await;
+    let (status, tag) = (answer.status().as_u16(), answer.headers().get("etag").cloned());
+    json!([status, tag.map(|tag| tag.to_str().expect("ASCII").to_owned()), answer.bytes().await.expect("a body").len()])
+}
+
+#[tokio::test]
+async fn everything_that_a_url_depends_on_comes_back() {
+    let host = Host::start().await;
+    let world = world(&host).await;
+    let before = told(&host, &world).await;
+
+    let (host, report) = host.rebuilt(Kind::of_this_process()).await;
+
+    assert!(report.is_whole(), "{report:?}");
+    assert_eq!((report.tenants, report.assets, report.holds, report.orphans), (2, 8, 2, 0));
+    same(&told(&host, &world).await, &before);
+    assert!(host.verify().await.is_clean());
+    let owner = host.owner("acme");
+    let held = &world.assets[4];
+    assert_eq!(owner.delete(&format!("/v1/assets/{}?erase=true", held.id)).await.status(), 409, "still held");
+    assert_eq!(owner.delete(&format!("/v1/assets/{}/holds/audit-7", held.id)).await.status(), 204);
+    assert_eq!(owner.delete("/v1/runs/run-1/holds/case-13").await.status(), 204);
+    keep(&owner, "child", &later(&host, DAY)).await;
+    host.advance(91 * DAY);
+    assert_eq!(host.sweep().await.expired, 6, "what was live ends when it would have");
+    for asset in &world.assets {
+        assert_eq!(host.stranger().get(&asset.url).await.status().as_u16() / 100, 4);
+    }
+}
+
+/// Both ways: what the one has kept, the other is made of.
+#[tokio::test]
+async fn a_new_index_may_be_of_another_kind() {
+    let host = Host::start().await;
+    let world = world(&host).await;
+    let before = told(&host, &world).await;
+    let other = match Kind::of_this_process() {
+        Kind::Sled => Kind::Postgres,
+        Kind::Postgres => Kind::Sled,
+    };
+
+    let (host, report) = host.rebuilt(other).await;
+
+    assert!(report.is_whole(), "{report:?}");
+    same(&told(&host, &world).await, &before);
+}
+
+#[tokio::test]
+async fn a_fork_whose_record_was_cut_off_takes_up_what_its_parent_has() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let asset = owner.upload_to("parent", noise(300, 1)).await;
+    assert_eq!(owner.put("/v1/runs/child", &json!({"forkOf": "parent"})).await.status(), 200);
+    assert_eq!(owner.put("/v1/runs/grandchild", &json!({"forkOf": "child"})).await.status(), 200);
+    for folder in ["child", "grandchild"] {
+        let quoted = data_encoding::BASE32_NOPAD.encode(folder.as_bytes()).to_ascii_lowercase();
+        let quotes = host.folder().join("blobs/t").join(TenantId::parse("acme").expect("a tenant").prefix());
+        std::fs::remove_dir_all(quotes.join("r/q").join(quoted)).expect("what the fork took up");
+    }
+
+    let (host, report) = host.rebuilt(Kind::of_this_process()).await;
+
+    assert!(report.is_whole(), "{report:?}");
+    let mut quoting = host.owner("acme").show(&asset).await["references"].as_array().expect("runs").clone();
+    quoting.sort_by_key(ToString::to_string);
+    assert_eq!(quoting, [json!("child"), json!("grandchild"), json!("parent")]);
+}
+
+#[tokio::test]
+async fn what_cannot_come_back_is_named_and_the_rest_does() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let (good, lost, torn) =
+        (owner.upload(noise(300, 1)).await, owner.upload(noise(300, 2)).await, owner.upload(noise(300, 3)).await);
+    let acme = TenantId::parse("acme").expect("a tenant");
+    let blobs = &host.app().blobs;
+    let row = host.app().index.find(&acme, id(&lost)).await.expect("an index").expect("a row");
+    blobs.remove(&acme, row.blob).await.expect("its bytes are taken away");
+    blobs.put_record(&acme, RecordOf::Asset(id(&torn)), 99, b"{\"half\":".to_vec()).await.expect("a record");
+    let stray = BlobKey::generate();
+    let mut staging = blobs.stage(&acme, stray);
+    staging.write(noise(50, 9).into()).await.expect("bytes");
+    staging.seal().await.expect("a stray");
+
+    let (host, report) = host.rebuilt(Kind::of_this_process()).await;
+
+    assert!(!report.is_whole());
+    assert_eq!(report.without_bytes, [(acme.clone(), id(&lost))]);
+    assert_eq!(report.unreadable.len(), 1, "{report:?}");
+    assert!(report.unreadable[0].place.contains(&torn.id), "{report:?}");
+    assert_eq!(report.orphans, 2, "the stray, and the bytes whose record is torn");
+    assert_eq!(host.stranger().get(&good.url).await.status(), 200);
+    for gone in [&lost, &torn] {
+        assert_eq!(host.stranger().get(&gone.url).await.status(), 404);
+    }
+    host.sweep().await;
+    assert_eq!(host.stored_blobs().await, 3, "orphans have their grace");
+    host.advance(DAY);
+    host.sweep().await;
+    assert_eq!(host.stored_blobs().await, 1);
+}
+
+#[tokio::test]
+async fn the_command_takes_an_empty_place_and_says_what_it_cannot_know() {
+    let place = Place::new();
+    let server = place.serve().await;
+    let answer = server.upload(png(2, 2)).await;
+    assert!(server.stop().await.success());
+    let there = place.index().url().to_owned();
+
+    let refused = place.run(&["index", "rebuild", "--to", &there]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("made anew only where there is none"), "{refused:?}");
+
+    let anew = format!("sled://{}", place.file("anew").display());
+    let ran = place.must_run(&["index", "rebuild", "--to", &anew]);
+    assert!(ran.stdout.contains("1 tenants, 1 runs, 1 assets"), "{ran:?}");
+    assert_eq!(ran.stdout.lines().filter(|line| line.starts_with("not in a store: ")).count(), 3, "{ran:?}");
+    let mut command = place.command(&["serve"]);
+    command.env("MEDIAKEEP__INDEX__URL", &anew);
+    let server: Server = place.start(command).await;
+    assert_eq!(server.opens(url(&answer)).await, 200);
+    assert_eq!(place.run(&["index", "rebuild", "--to", &anew]).code, 3, "a service has it");
+}

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::index::{AssetQuery, Erasure, Look, LookAt, RunErasure};
 use mediakeep_storage::record::{AssetState, Doomed, RunRecord};
-use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, RunId, StorageError, TenantId, Timestamp};
+use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, RunId, StorageError, TenantId, Timestamp, fault};
 use serde_json::{Value, json};
 
 use super::{runs, sweep};
@@ -93,6 +93,7 @@ async fn one(app: &App, caller: &Principal, asset: AssetId) -> Result<AssetRecor
         Erasure::Unknown => Err(AssetError::NotFound),
         Erasure::Held(holds) => Err(AssetError::Held { holds }),
         Erasure::Done(record) => {
+            fault::point("erase.marked");
             after_erasure(app, &record).await?;
             Ok(*record)
         }
@@ -107,6 +108,7 @@ async fn after_erasure(app: &App, record: &AssetRecord) -> Result<(), AssetError
         let reason = format!("the blob {} of an erased asset could not be removed", record.blob);
         return Err(StorageError::Unavailable { store: "store", reason }.into());
     }
+    fault::point("erase.removed");
     write_end_record(app, record).await
 }
 
@@ -130,11 +132,13 @@ pub async fn run(app: &App, caller: &Principal, run: &RunId) -> Result<RunErased
         RunErasure::Held(holds) => return Err(AssetError::Held { holds }),
         RunErasure::Done(record) => record,
     };
+    fault::point("erase_run.marked");
     app.rows.floors_changed(tenant);
     runs::put_recovery_record(app, tenant, &record).await?;
     let at = record.erased_at.unwrap_or(now);
     let look = Look { tenant: tenant.clone(), at: LookAt::Run(run.clone()), due: at };
     sweep::settle(app, &look, &caller.id, now.max(at)).await?;
+    fault::point("erase_run.settled");
     told(app, tenant, &record, at).await
 }
 

@@ -9,7 +9,7 @@ use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::Look;
 use mediakeep_storage::record::Doomed;
 use mediakeep_storage::retention::after;
-use mediakeep_storage::{StorageError, Timestamp};
+use mediakeep_storage::{StorageError, Timestamp, fault};
 use serde::Serialize;
 use tracing::{info, warn};
 
@@ -112,6 +112,7 @@ pub async fn settle(app: &App, look: &Look, principal: &str, now: Timestamp) -> 
     let mut report = Report::default();
     loop {
         let settled = app.index.settle(look, STEP, &terms, principal, now).await?;
+        fault::point(if settled.dropped.is_empty() { "sweep.ended" } else { "sweep.dropped" });
         for record in &settled.expired {
             app.rows.changed(record.id);
             report.expired += 1;
@@ -142,6 +143,9 @@ pub async fn settle(app: &App, look: &Look, principal: &str, now: Timestamp) -> 
 /// Takes a step of the blobs whose time has come out of reach and removes their bytes. Returns how many went and how many could not.
 async fn remove_doomed(app: &App) -> Result<(u64, u64), StorageError> {
     let doomed = take_doomed(app).await?;
+    if !doomed.is_empty() {
+        fault::point("sweep.doomed");
+    }
     let (mut removed, mut failed) = (0, 0);
     for some in doomed.chunks(SIDE_BY_SIDE) {
         for gone in try_join_all(some.iter().map(|doomed| remove(app, doomed))).await? {
@@ -183,6 +187,7 @@ fn silent_since(app: &App, now: Timestamp) -> Timestamp {
 async fn remove(app: &App, doomed: &Doomed) -> Result<bool, StorageError> {
     match remove_from_store(app, doomed).await {
         Ok(()) => {
+            fault::point("sweep.removed");
             app.index.forget(doomed).await?;
             Ok(true)
         }

@@ -41,6 +41,7 @@
 pub mod audit;
 pub mod blob;
 pub mod error;
+pub mod fault;
 pub mod ids;
 pub mod index;
 pub mod record;

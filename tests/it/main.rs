@@ -14,6 +14,7 @@ mod conditionals;
 mod crash;
 mod delivery;
 mod erase;
+mod faults;
 mod forks;
 mod holds;
 mod ingest;

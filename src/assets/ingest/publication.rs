@@ -7,7 +7,7 @@ use mediakeep_storage::blob::{RecordOf, Sealed, Staging};
 use mediakeep_storage::index::{NewAsset, Published};
 use mediakeep_storage::record::{AssetRecord, AssetState, Claim, Doomed, DurableUrl, Settled};
 use mediakeep_storage::retention::after;
-use mediakeep_storage::{AssetId, AuditEvent, BlobKey, Digest, StorageError, TenantId, Timestamp};
+use mediakeep_storage::{AssetId, AuditEvent, BlobKey, Digest, StorageError, TenantId, Timestamp, fault};
 use serde_json::json;
 use tracing::{info, warn};
 
@@ -64,7 +64,9 @@ impl Publication {
             self.mend(blob, shared, sealed).await?;
             record.blob = shared;
         }
+        fault::point("publish.sealed");
         put_recovery_record(&self.app, &record).await?;
+        fault::point("publish.recorded");
         Ok(record)
     }
 
@@ -111,6 +113,7 @@ impl Publication {
                 return Err(self.withdraw(blob, record, claim.as_ref(), lost(blob).into()).await);
             }
         };
+        fault::point(if copy { "publish.shared" } else { "publish.stored" });
         if view.record.blob != record.blob {
             put_recovery_record(&self.app, &view.record).await?;
         }
@@ -119,6 +122,7 @@ impl Publication {
         }
         if copy {
             let removed = self.app.blobs.remove(tenant, blob).await;
+            fault::point("publish.copy_removed");
             discard_copy(&self.app, tenant, blob, removed).await;
         }
         self.app.metrics.ingested(&view.record.kind, view.record.bytes);

@@ -209,6 +209,7 @@ pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
             a_call_that_nobody_waits_for_is_whole;
         keeping_races:
             a_fork_keeps_whatever_its_parent_had_left,
+            two_runs_do_not_become_forks_of_each_other,
             nothing_ends_after_a_hold_was_placed,
             bytes_that_were_there_when_a_hold_was_placed_stay,
             a_publication_of_erased_bytes_has_its_own,

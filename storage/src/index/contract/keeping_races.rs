@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::task::spawn;
 
 use super::races::{ROUNDS, Replicas, all, owners, owners_of};
-use super::stage::{Owner, day, run_id, stored};
+use super::stage::{Owner, day, put, run_id, stored};
 use crate::audit::AuditKind;
 use crate::index::{Erasure, Published};
 use crate::record::{AssetState, HoldOn};
-use crate::retention::Until;
+use crate::retention::{RunConflict, Until};
 
 /// The kinds of a tenant's events, in the order in which they happened.
 async fn kinds(owner: &Owner) -> Vec<AuditKind> {
@@ -52,6 +52,25 @@ pub(super) async fn a_fork_keeps_whatever_its_parent_had_left(replicas: Replicas
             assert_eq!(view.record.is_live(), !ended.contains(&id));
             assert_eq!(view.floor.until, Until::Endless);
         }
+    }
+}
+
+pub(super) async fn two_runs_do_not_become_forks_of_each_other(replicas: Replicas) {
+    let owners = owners(&replicas);
+    // Few rounds: a database may take a second to see that the two wait for each other.
+    for round in 0..3 {
+        let runs = ["one", "two"].map(|name| format!("{name}-{round}"));
+        for run in &runs {
+            owners[0].update(put(run), day(0)).await.expect("a new run");
+        }
+        let forking = [(0, 1), (1, 0)].map(|(child, parent)| {
+            let (owner, child, parent) = (owners[child].clone(), runs[child].clone(), runs[parent].clone());
+            spawn(async move { owner.fork(&child, &parent, day(0)).await })
+        });
+
+        let forked = all(forking.into()).await;
+
+        assert!(forked.contains(&Ok(vec![])) && forked.contains(&Err(RunConflict::Cycle)), "{forked:?}");
     }
 }
 

@@ -15,6 +15,9 @@ use crate::error::StorageError;
 /// The files of `storage/migrations`, in order: the first makes version 1 of the schema.
 const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/0001_index.sql")];
 
+/// How many statements a connection keeps prepared: more than `sql` has, so that each is parsed once in a connection's life.
+const STATEMENTS: usize = 200;
+
 /// How often two that open an empty database at once may be in each other's way.
 const TRIALS: u32 = 20;
 
@@ -63,7 +66,7 @@ pub(super) async fn is_there(url: &str, options: &PostgresOptions) -> Result<boo
 fn address(url: &str) -> Result<PgConnectOptions, StorageError> {
     let address = PgConnectOptions::from_str(url)
         .map_err(|_| StorageError::BadAddress("the index's URL is not one of a PostgreSQL database".into()))?;
-    Ok(address.application_name("mediakeep").disable_statement_logging())
+    Ok(address.application_name("mediakeep").statement_cache_capacity(STATEMENTS).disable_statement_logging())
 }
 
 fn milliseconds(time: Duration) -> String {

@@ -3,15 +3,10 @@
 //! What a crash leaves behind depends on the moment. Luck finds some of them, some of the time; a name finds its one each time. Without
 //! the feature `testing` a point is nothing.
 
-/// The variable that names the point at which this process ends. Only a build with the feature `testing` looks at it.
-pub const VARIABLE: &str = "MEDIAKEEP_FAULT";
-
-/// Ends the process here, if this is the point that the variable names.
+/// Ends the process here, if this is the point that [`FAULT_VARIABLE`](crate::testing::FAULT_VARIABLE) names.
 #[cfg(feature = "testing")]
 pub fn point(name: &str) {
-    static ARMED: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-    let armed = ARMED.get_or_init(|| std::env::var(VARIABLE).ok());
-    if armed.as_deref() == Some(name) {
+    if crate::testing::fault() == Some(name) {
         // As nothing else, it runs no destructor and no handler, and flushes nothing.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         // The signal is on its way: nothing more is done here.

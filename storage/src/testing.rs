@@ -18,6 +18,16 @@ use server::{Disk, Server};
 /// The variable that names a server whose user may create databases.
 pub const SERVER_VARIABLE: &str = "TEST_POSTGRES_URL";
 
+/// The variable that names the point (`crate::fault`) at which a process ends that a test has started.
+pub const FAULT_VARIABLE: &str = "MEDIAKEEP_FAULT";
+
+/// The point at which this process is to end.
+#[cfg(feature = "testing")]
+pub(crate) fn fault() -> Option<&'static str> {
+    static NAMED: OnceLock<Option<String>> = OnceLock::new();
+    NAMED.get_or_init(|| std::env::var(FAULT_VARIABLE).ok()).as_deref()
+}
+
 /// A new database, empty, of nobody else; dropped with this value, whoever is still connected.
 pub async fn database() -> Database {
     tokio::task::spawn_blocking(Database::create).await.expect("a database is made or the test ends")

@@ -1,7 +1,7 @@
 //! The process ends at each named moment of an upload, an expiry, an erasure and a sweep: nothing that was acknowledged is lost, nothing
 //! lives without its bytes, and nothing is left behind.
 
-use mediakeep_storage::fault;
+use mediakeep_storage::testing::FAULT_VARIABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -65,11 +65,11 @@ async fn crash_at(point: &str, deed: Deed) {
     // A sweep is a command of its own; everything else is asked of a server that ends while it answers.
     if matches!(deed, Deed::Sweep) {
         let mut sweep = place.command(&["sweep"]);
-        sweep.env(fault::VARIABLE, point);
+        sweep.env(FAULT_VARIABLE, point);
         assert_ne!(crate::harness::process::ran(sweep).code, 0, "{point} was never come to");
     } else {
         let mut command = place.command(&["serve"]);
-        command.env(fault::VARIABLE, point);
+        command.env(FAULT_VARIABLE, point);
         let mut server = place.start(command).await;
         assert!(ask(&server, deed, &kept, &other).await.is_err(), "{point} was never come to");
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&server.ended().await), Some(9), "{point}");

@@ -6,6 +6,7 @@
 //! Modules in reading order:
 
 pub mod assets;
+pub mod audit;
 pub mod body;
 pub mod conditional;
 pub mod disposition;

@@ -51,7 +51,9 @@ scopes!(
     /// `assets:mint`
     AssetsMint,
     /// `runs:write`
-    RunsWrite
+    RunsWrite,
+    /// `audit:read`
+    AuditRead
 );
 
 impl<S: Needs> FromRequest for Caller<S> {

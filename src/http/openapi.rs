@@ -8,7 +8,8 @@ use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
 
 mod shared;
 
-use super::{assets, manifest, meta, runs, serve, upload, urls};
+use super::{assets, audit, manifest, meta, runs, serve, upload, urls};
+use crate::audit::signed::Signature;
 use crate::projection;
 
 /// Every refusal.
@@ -81,7 +82,7 @@ pub struct SignedManifest {
     #[serde(flatten)]
     manifest: projection::manifest::Manifest,
     /// Over the RFC 8785 JSON of the rest.
-    signature: projection::manifest::Signature,
+    signature: Signature,
 }
 
 #[derive(OpenApi)]
@@ -94,6 +95,7 @@ pub struct SignedManifest {
         urls::mint, urls::mint_batch,
         runs::list, runs::put, runs::show, runs::refer,
         manifest::show,
+        audit::events, audit::checkpoint, audit::keys,
         meta::discovery, meta::schema, show, meta::healthz, meta::readyz,
     ),
     modifiers(&Bearer)

@@ -8,7 +8,7 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 
-use super::{assets, extract, manifest, meta, openapi, runs, serve, upload, urls};
+use super::{assets, audit, extract, manifest, meta, openapi, runs, serve, upload, urls};
 use crate::error::ApiError;
 
 /// Every route that callers from outside have.
@@ -31,6 +31,9 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/runs/{runId}/assets").get(assets::list_of_run).post(upload::ingest_into_run))
         .service(at("/v1/runs/{runId}/references").post(runs::refer))
         .service(at("/v1/runs/{runId}/debug-bundle/manifest").get(manifest::show))
+        .service(at("/v1/audit/events").get(audit::events))
+        .service(at("/v1/audit/checkpoint").get(audit::checkpoint))
+        .service(at("/.well-known/mediakeep-audit-keys").get(audit::keys))
         .service(at("/v1/openapi.json").get(openapi::show))
         .service(at("/.well-known/openwop").get(meta::discovery))
         .service(at("/schemas/envelopes/{kind}.schema.json").get(meta::schema))

@@ -142,7 +142,7 @@ async fn a_rotation_while_nothing_runs_stands_in_every_chain() {
 
     assert_eq!(ran.stderr, "");
     let new: Vec<_> = kids(&place).into_iter().filter(|kid| !before.contains(kid)).collect();
-    let index = SledIndex::open(&place.file("index"), SledOptions::default()).expect("an index");
+    let index = place.index().open().await;
     while index.seal_audit(1_000).await.expect("sealed") > 0 {}
     for tenant in ["acme", "idle"] {
         let rows = index.audit_rows(&TenantId::parse(tenant).expect("a tenant"), 0, 1_000).await.expect("rows");

@@ -1,7 +1,7 @@
 //! The audit log: what it tells of besides the index's own transitions, how it is read, and how an auditor checks it.
 //!
 //! Nearly every event is written by the transition that it tells of, and takes its place in its tenant's hash chain within a second
-//! ([`mediakeep_storage::audit`]). The rest comes from here: [`reads`], and the keys that come into the ring and leave it. Whoever
+//! ([`mediakeep_storage::audit`]). The rest comes from here: [`reads`], what was [`denied`], and the keys that come into the ring and leave it. Whoever
 //! signs does it in [`signed`]; [`chain`] follows a chain from its first row.
 
 use std::collections::BTreeSet;
@@ -14,15 +14,19 @@ use serde_json::json;
 use crate::app::App;
 
 pub mod chain;
+pub mod denied;
+pub mod isolation;
 pub mod log;
 pub mod reads;
 pub mod signed;
 
+pub use denied::{Denials, Due};
 pub use reads::{ReadTrail, Reader, read};
 
 /// Writes what waits. Called twice a second, and once at the end.
-pub async fn flush(app: &App) -> Result<(), StorageError> {
-    reads::flush(app).await
+pub async fn flush(app: &App, due: Due) -> Result<(), StorageError> {
+    let reads = reads::flush(app).await;
+    denied::flush(app, due).await.and(reads)
 }
 
 /// Tells every tenant that has assets, or that the settings name, which keys came into the ring and which left it. One that cannot be told

@@ -12,6 +12,7 @@ pub mod conditional;
 pub mod disposition;
 pub mod extract;
 pub mod guard;
+pub mod isolation;
 pub mod manifest;
 pub mod meta;
 pub mod openapi;

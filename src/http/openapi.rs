@@ -8,7 +8,8 @@ use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
 
 mod shared;
 
-use super::{assets, audit, manifest, meta, runs, serve, upload, urls};
+use super::{assets, audit, isolation, manifest, meta, runs, serve, upload, urls};
+use crate::audit::isolation::Report;
 use crate::audit::signed::Signature;
 use crate::projection;
 
@@ -85,6 +86,16 @@ pub struct SignedManifest {
     signature: Signature,
 }
 
+/// What an isolation check found, with its signature.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SignedReport {
+    /// What was found.
+    #[serde(flatten)]
+    report: Report,
+    /// Over the RFC 8785 JSON of the rest.
+    signature: Signature,
+}
+
 #[derive(OpenApi)]
 #[openapi(
     info(title = "mediakeep", description = "Keeps a run log's media: typed, tenant-scoped, and alive exactly as long as the log that quotes it.\n\nWhatever answers GET answers HEAD. Every refusal is the same closed object, also for unknown routes (404) and methods (405). A route's security names the scope that it needs; a credential without it hears 403, whatever exists.", license(name = "Apache-2.0", identifier = "Apache-2.0")),
@@ -95,7 +106,7 @@ pub struct SignedManifest {
         urls::mint, urls::mint_batch,
         runs::list, runs::put, runs::show, runs::refer,
         manifest::show,
-        audit::events, audit::checkpoint, audit::keys,
+        audit::events, audit::checkpoint, audit::keys, isolation::check,
         meta::discovery, meta::schema, show, meta::healthz, meta::readyz,
     ),
     modifiers(&Bearer)

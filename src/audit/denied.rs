@@ -2,7 +2,7 @@
 //!
 //! What is forged leaves no row: anybody can send it, and it says nothing of anybody. Of the others there is at most one row per
 //! principal and minute, with a count, so that nobody can fill a log by being refused. It stands in the log of the caller's tenant. Where
-//! what was asked for is another tenant's, a row stands in that one's log too, and names nobody: `foreign`.
+//! what was asked for is another tenant's, a row stands in that one's log too, and names nobody: `foreign`. Each process counts for itself.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +24,7 @@ const PRINCIPALS: usize = 4_096;
 /// Asset ids that one principal asked for in vain, and whose owner is looked for.
 const SUSPECTS: usize = 8;
 
-/// The most looks of one flush for owners.
+/// The most looks of one flush for owners: beyond them, in a service of very many tenants, an owner is not told.
 const LOOKS: usize = 2_000;
 
 /// What is said of callers of other tenants.

@@ -4,6 +4,7 @@
 //! are is read off the OpenAPI document, so a new one that reads is tried without being named here.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service, ServiceResponse};
@@ -73,6 +74,9 @@ pub async fn check(
     Ok(answer(StatusCode::OK, &report))
 }
 
+/// Lists that must not hold anything of another tenant.
+const LISTS: [&str; 2] = ["/v1/assets", "/v1/runs"];
+
 /// A way in: a request with places for the ids.
 #[derive(Debug, Clone)]
 struct Way {
@@ -90,12 +94,20 @@ struct Ids {
     base_url: String,
 }
 
-/// An answer without what differs between any two, and without the ids that were asked for.
+/// An answer without what differs between any two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Heard {
     status: StatusCode,
     headers: BTreeSet<(String, Vec<u8>)>,
-    body: String,
+    body: web::Bytes,
+}
+
+/// A way in, and what it answers for what does not exist.
+#[derive(Debug)]
+struct Expected {
+    way: Way,
+    foreign: Heard,
+    anonymous: Heard,
 }
 
 /// A check under way.
@@ -103,11 +115,15 @@ struct Check<'a, S> {
     app: &'a App,
     service: &'a S,
     foreigner: Principal,
-    ways: Vec<(Way, Heard, Heard)>,
-    by_token: Heard,
-    by_token_as_foreigner: Heard,
+    ways: Rc<[Expected]>,
     attempts: usize,
     leaks: Vec<Leak>,
+}
+
+/// Who sends an attempt, as the report says it.
+struct Sender<'p> {
+    as_whom: String,
+    principal: Option<&'p Principal>,
 }
 
 impl<'a, S, B> Check<'a, S>
@@ -124,60 +140,54 @@ where
             token: "x".repeat(300),
             base_url: app.base_url.clone(),
         };
-        let by_token = hear(service, &capability(), &nothing, None).await;
-        let by_token_as_foreigner = hear(service, &capability(), &nothing, Some(&foreigner)).await;
         let mut ways = Vec::new();
         for way in all_ways() {
-            let foreign = hear(service, &way, &nothing, Some(&foreigner)).await;
-            let anonymous = hear(service, &way, &nothing, None).await;
-            ways.push((way, foreign, anonymous));
+            let foreign = hear(service, &way, &nothing, Some(&foreigner)).await?;
+            let anonymous = hear(service, &way, &nothing, None).await?;
+            ways.push(Expected { way, foreign, anonymous });
         }
-        let (attempts, leaks) = (0, Vec::new());
-        Ok(Self { app, service, foreigner, ways, by_token, by_token_as_foreigner, attempts, leaks })
+        Ok(Self { app, service, foreigner, ways: ways.into(), attempts: 0, leaks: Vec::new() })
     }
 
     async fn try_asset(&mut self, view: &AssetView) -> Result<(), ApiError> {
         let url = urls::durable_url(self.app, &view.record)?;
-        let token = url.rsplit('/').next().unwrap_or_default().to_owned();
-        let ids = |run: &str, token: &str| Ids {
+        let own = Ids {
             asset: view.record.id.to_string(),
-            run: run.to_owned(),
-            token: token.to_owned(),
+            run: view.references.first().map(ToString::to_string).unwrap_or_default(),
+            token: url.rsplit('/').next().unwrap_or_default().to_owned(),
             base_url: self.app.base_url.clone(),
         };
-        let run = view.references.first().map_or("", |run| run.as_str());
-        let mut found = Vec::new();
-        for (way, foreign, anonymous) in &self.ways {
-            if run.is_empty() && way.path.contains("{runId}") {
-                continue;
-            }
-            for (as_whom, principal, expected) in
-                [("foreign", Some(&self.foreigner), foreign), ("anonymous", None, anonymous)]
-            {
-                found.push((
-                    way.route(),
-                    as_whom.to_owned(),
-                    hear(self.service, way, &ids(run, &token), principal).await != *expected,
-                ));
+        let (ways, foreigner) = (Rc::clone(&self.ways), self.foreigner.clone());
+        let foreign = Sender { as_whom: "foreign".into(), principal: Some(&foreigner) };
+        let anonymous = Sender { as_whom: "anonymous".into(), principal: None };
+        for Expected { way, foreign: to_foreigner, anonymous: to_nobody } in
+            ways.iter().filter(|it| it.way.is_for(&own))
+        {
+            self.attempt(way, &own, &foreign, to_foreigner).await?;
+            // Whoever has the token needs nothing else: that is no leak.
+            if !way.is_by_token() {
+                self.attempt(way, &own, &anonymous, to_nobody).await?;
             }
         }
-        let heard = hear(self.service, &capability(), &ids(run, &token), Some(&self.foreigner)).await;
-        found.push((capability().route(), "foreign".into(), heard != self.by_token_as_foreigner));
-        let live = self.app.live();
-        let forged = isolation::forged(&live.ring, &token, &self.foreigner.tenant);
-        for (what, forged) in forged.map_err(|error| AssetError::Internal(error.to_string()))? {
-            let heard = hear(self.service, &capability(), &ids(run, &forged), None).await;
-            found.push((capability().route(), format!("forged:{what}"), heard != self.by_token));
+        let forged = isolation::forged(&self.app.live().ring, &own.token, &foreigner.tenant);
+        let forged = forged.map_err(|error| AssetError::Internal(error.to_string()))?;
+        for Expected { way, anonymous: to_nobody, .. } in ways.iter().filter(|it| it.way.is_by_token()) {
+            for (what, token) in &forged {
+                let sender = Sender { as_whom: format!("forged:{what}"), principal: None };
+                self.attempt(way, &Ids { token: token.clone(), ..own.clone() }, &sender, to_nobody).await?;
+            }
         }
-        self.attempts += found.len();
-        let leaks = found.into_iter().filter(|(.., leaks)| *leaks);
-        self.leaks.extend(leaks.map(|(route, as_whom, _)| Leak {
-            asset_id: view.record.id.to_string(),
-            route,
-            as_whom,
-        }));
         // Whoever else is served by this thread has a turn between two assets.
         tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    async fn attempt(&mut self, way: &Way, ids: &Ids, sender: &Sender<'_>, expected: &Heard) -> Result<(), ApiError> {
+        self.attempts += 1;
+        if hear(self.service, way, ids, sender.principal).await? != *expected {
+            let (asset_id, as_whom) = (ids.asset.clone(), sender.as_whom.clone());
+            self.leaks.push(Leak { asset_id, route: way.route(), as_whom });
+        }
         Ok(())
     }
 }
@@ -185,6 +195,16 @@ where
 impl Way {
     fn route(&self) -> String {
         format!("{} {}", self.method, self.path)
+    }
+
+    fn is_by_token(&self) -> bool {
+        self.path.starts_with("/a/")
+    }
+
+    /// Whether there is something to fill its places with: an asset need not be of a run.
+    fn is_for(&self, ids: &Ids) -> bool {
+        let names_a_run = [Some(&self.path), self.body.as_ref()].into_iter().flatten().any(|it| it.contains("{runId}"));
+        !ids.run.is_empty() || !names_a_run
     }
 }
 
@@ -194,27 +214,19 @@ impl Ids {
         let text = text.replace("{url}", &format!("{}/a/{}", self.base_url, self.token));
         text.replace("{capability}", &self.token)
     }
-
-    fn take_out(&self, text: &str) -> String {
-        let text = text.replace(&self.asset, "{assetId}").replace(&self.token, "{capability}");
-        if self.run.is_empty() { text } else { text.replace(&self.run, "{runId}") }
-    }
 }
 
-fn capability() -> Way {
-    Way { method: Method::GET, path: "/a/{capability}".into(), body: None }
-}
-
-/// Whatever reads and has an id in its path; lists; and what takes an id in its body, as far as this version has it.
+/// Capabilities; whatever reads and has an id in its path; lists; and what takes an id in its body, as far as this version has it.
 fn all_ways() -> Vec<Way> {
     let document = openapi::document();
     let paths = document["paths"].as_object().into_iter().flatten();
-    let mut ways: Vec<Way> = Vec::new();
+    let mut ways = vec![Way { method: Method::GET, path: "/a/{capability}".into(), body: None }];
     for (path, operations) in paths {
         let is_ours = operations["get"]["security"][0].get("bearer").is_some();
         let filled = path.replace("{form}", "envelope").replace("{artifactId}", "probe");
+        let names_one = path.contains("{assetId}") || path.contains("{runId}");
         let ids_only = !filled.replace("{assetId}", "").replace("{runId}", "").contains('{');
-        if is_ours && ids_only && !path.starts_with("/v1/audit/") {
+        if is_ours && ids_only && (names_one || LISTS.contains(&path.as_str())) {
             ways.push(Way { method: Method::GET, path: filled, body: None });
         }
     }
@@ -237,8 +249,8 @@ fn all_ways() -> Vec<Way> {
     ways
 }
 
-/// Sends it through the service, as that principal or as nobody.
-async fn hear<S, B>(service: &S, way: &Way, ids: &Ids, principal: Option<&Principal>) -> Heard
+/// Sends it through the service, as that principal or as nobody. A service that cannot answer now shows nothing, so there is no report.
+async fn hear<S, B>(service: &S, way: &Way, ids: &Ids, principal: Option<&Principal>) -> Result<Heard, ApiError>
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
@@ -250,19 +262,20 @@ where
     }
     let request = request.to_request();
     request.extensions_mut().insert(Probe(principal.cloned()));
-    let (status, headers, body) = match service.call(request).await {
-        Ok(answered) => {
-            let (status, headers) = (answered.status(), answered.headers().clone());
-            (status, headers, to_bytes(answered.into_body()).await.unwrap_or_default())
-        }
-        Err(error) => (error.as_response_error().status_code(), header::HeaderMap::new(), web::Bytes::new()),
+    let response = match service.call(request).await {
+        Ok(answered) => answered.into_parts().1.map_into_boxed_body(),
+        Err(error) => error.error_response(),
     };
-    // A length follows from the body, and that is compared without the ids.
-    let ignored = [header::DATE, header::CONTENT_LENGTH, guard::REQUEST_ID];
-    let told = headers.iter().filter(|(name, _)| !ignored.contains(name));
-    Heard {
-        status,
-        headers: told.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect(),
-        body: ids.take_out(&String::from_utf8_lossy(&body)),
+    let (status, headers) = (response.status(), response.headers().clone());
+    if status.is_server_error() {
+        let message = "a request of the check could not be answered";
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", message).retry_after(2));
     }
+    let ignored = [header::DATE, guard::REQUEST_ID];
+    let told = headers.iter().filter(|(name, _)| !ignored.contains(name));
+    let headers = told.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
+    // What was opened is a leak, whatever the bytes are: they need not be read.
+    let opened = status.is_success() && way.method == Method::GET && !LISTS.contains(&way.path.as_str());
+    let body = if opened { web::Bytes::new() } else { to_bytes(response.into_body()).await.unwrap_or_default() };
+    Ok(Heard { status, headers, body })
 }

@@ -10,7 +10,9 @@ use mediakeep_storage::{TenantId, Timestamp};
 use crate::config::{ConfigError, Settings};
 
 mod api_key;
+pub mod client;
 mod issuer;
+pub mod rate;
 mod scope;
 
 pub use api_key::{hash_secret, is_key_id, new_secret};
@@ -39,6 +41,21 @@ pub struct Principal {
     pub scopes: Scopes,
 }
 
+/// A credential that lets nobody in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Why.
+    pub error: AuthError,
+    /// Whose it is, if it is authentic.
+    pub holder: Option<Principal>,
+}
+
+impl From<AuthError> for Refused {
+    fn from(error: AuthError) -> Self {
+        Self { error, holder: None }
+    }
+}
+
 /// Why nobody may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
@@ -59,6 +76,19 @@ pub enum AuthError {
     TenantSuspended,
 }
 
+impl AuthError {
+    /// What the audit log says.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Missing => "no_credential",
+            Self::Invalid => "invalid_credential",
+            Self::KeyExpired => "key_expired",
+            Self::KeyRevoked => "key_revoked",
+            Self::TenantSuspended => "tenant_suspended",
+        }
+    }
+}
+
 impl Access {
     /// Reads the settings and the key files that they name.
     pub fn from_settings(settings: &Settings) -> Result<Self, ConfigError> {
@@ -76,11 +106,11 @@ impl Access {
     }
 
     /// Whose credential the `Authorization` header holds.
-    pub fn authenticate(&self, authorization: Option<&str>, now: Timestamp) -> Result<Principal, AuthError> {
+    pub fn authenticate(&self, authorization: Option<&str>, now: Timestamp) -> Result<Principal, Refused> {
         let header = authorization.ok_or(AuthError::Missing)?;
         let (scheme, credential) = header.split_once(' ').ok_or(AuthError::Invalid)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(AuthError::Invalid);
+            return Err(AuthError::Invalid.into());
         }
         let credential = credential.trim_matches(' ');
         let principal = match credential.strip_prefix("mk_") {
@@ -88,7 +118,7 @@ impl Access {
             None => self.issuers.authenticate(credential, now, self.clock_skew)?,
         };
         if self.is_suspended(&principal.tenant) {
-            return Err(AuthError::TenantSuspended);
+            return Err(Refused { error: AuthError::TenantSuspended, holder: Some(principal) });
         }
         Ok(principal)
     }

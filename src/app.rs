@@ -1,6 +1,7 @@
 //! The one place where components are built and put together.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use mediakeep_keys::Ring;
@@ -10,11 +11,13 @@ use mediakeep_storage::{AssetIndex, BlobKey, BlobStore, StorageError, TenantId, 
 use tokio::sync::Semaphore;
 
 use crate::access::Access;
+use crate::access::rate::Rates;
 use crate::assets::cache::RowCache;
 use crate::assets::capability::{Capability, Opened};
 use crate::assets::ingest::inspection::{Inspector, Patience};
 use crate::assets::ingest::room::Room;
-use crate::audit::ReadTrail;
+use crate::audit::isolation::Checks;
+use crate::audit::{Denials, ReadTrail};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
 use crate::telemetry::{Metrics, RequestIds};
@@ -42,6 +45,14 @@ pub struct App {
     pub metrics: Metrics,
     /// Reads that the audit log will tell of.
     pub reads: ReadTrail,
+    /// Refusals that it will tell of.
+    pub denials: Denials,
+    /// The isolation checks that run.
+    pub checks: Checks,
+    /// How often who may call.
+    pub rates: Rates,
+    /// Whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpAddr>,
     /// Names requests.
     pub request_ids: RequestIds,
     /// What uploads were promised of the store's disk.
@@ -117,6 +128,10 @@ impl App {
             inspector: Inspector::new(Patience::default(), metrics.inspections()),
             metrics,
             reads: ReadTrail::default(),
+            denials: Denials::default(),
+            checks: Checks::default(),
+            rates: Rates::new(&settings, &clock),
+            trusted_proxies: settings.server.trusted_proxies.iter().filter_map(|proxy| proxy.parse().ok()).collect(),
             request_ids: RequestIds::new(BlobKey::generate().to_string()[..12].to_owned()),
             database: stores.database,
             uploads: Mutex::default(),

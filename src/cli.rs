@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::Failure;
 
 pub(crate) mod access;
+pub(crate) mod audit;
 pub(crate) mod index;
 pub(crate) mod keys;
 pub(crate) mod put;

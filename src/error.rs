@@ -11,6 +11,7 @@ use mediakeep_storage::{HoldId, StorageError, Timestamp};
 use serde_json::{Map, Value, json};
 use tracing::error;
 
+use crate::access::rate::TooMany;
 use crate::access::{AuthError, Scope};
 use crate::assets::AssetError;
 
@@ -165,6 +166,14 @@ impl From<AuthError> for ApiError {
                 Self::new(StatusCode::FORBIDDEN, "forbidden", "the tenant is suspended").reason("tenant_suspended")
             }
         }
+    }
+}
+
+impl From<TooMany> for ApiError {
+    fn from(too_many: TooMany) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many requests")
+            .reason("rate")
+            .retry_after(too_many.retry_after)
     }
 }
 

@@ -6,11 +6,13 @@
 //! Modules in reading order:
 
 pub mod assets;
+pub mod audit;
 pub mod body;
 pub mod conditional;
 pub mod disposition;
 pub mod extract;
 pub mod guard;
+pub mod isolation;
 pub mod manifest;
 pub mod meta;
 pub mod openapi;

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
 use crate::app::App;
-use crate::audit;
+use crate::audit::{self, Due};
 use crate::config::{ConfigError, Settings};
 use crate::retention::sweep;
 
@@ -91,8 +91,9 @@ async fn sweeping(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
 async fn sealing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     loop {
         let going_on = pause(SEAL, &mut stopped).await;
-        if let Some(Err(error)) = survived("flush of sampled reads", audit::flush(&app)).await {
-            warn!(error = %error, "sampled reads wait to be written to the audit log: {error}");
+        let due = if going_on { Due::Now } else { Due::All };
+        if let Some(Err(error)) = survived("flush of reads and refusals", audit::flush(&app, due)).await {
+            warn!(error = %error, "reads and refusals wait to be written to the audit log: {error}");
         }
         loop {
             match survived("sealing of the audit log", app.index.seal_audit(SEAL_STEP)).await {

@@ -29,6 +29,9 @@
 //!
 //! # Modules in reading order
 
+#[cfg(all(feature = "leaky", not(debug_assertions)))]
+compile_error!("the feature leaky breaks a check on purpose: it is for one test, never for a release");
+
 pub mod access;
 pub mod app;
 pub mod assets;

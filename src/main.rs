@@ -60,6 +60,9 @@ enum Command {
     /// The key ring.
     #[command(subcommand)]
     Keys(cli::keys::Keys),
+    /// The audit log.
+    #[command(subcommand)]
+    Audit(cli::audit::Audit),
     /// Who may call.
     #[command(subcommand)]
     Access(cli::access::Access),
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
             }
             Command::Index(index) => index.run(config).await,
             Command::Keys(keys) => keys.run(config).await,
+            Command::Audit(audit) => audit.run(config).await,
             Command::Access(access) => access.run(),
             Command::Openapi => cli::print_json(&mediakeep::http::openapi::document()),
             Command::Settings => cli::settings(config),

@@ -27,6 +27,11 @@ const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// An idle connection is kept for so long.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
+/// A client that takes nothing of what waits for it is cut off after so long, in milliseconds: without it, one that stops reading would
+/// hold an open file for as long as it likes.
+#[cfg(target_os = "linux")]
+const SILENCE: u32 = 30_000;
+
 /// A chunk of a blob is sent as soon as so much waits. It has to be small: a buffer that grows beyond 128 KiB, for a chunk of 96 KiB
 /// behind what waits, is thrown away and made anew for the next.
 const WRITE_BUFFER: usize = 16 * 1024;
@@ -143,9 +148,17 @@ impl Running {
     }
 }
 
+/// Connections that are accepted have the limit of their listener.
+fn give_up_on_silence(listener: &TcpListener) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::net::sockopt::set_tcp_user_timeout(listener, SILENCE)?;
+    Ok(())
+}
+
 fn bind(name: &str, address: &str) -> Result<TcpListener, ConfigError> {
     let listener = TcpListener::bind(address)
         .map_err(|error| ConfigError(format!("{name}: cannot listen on {address}: {error}")))?;
+    give_up_on_silence(&listener).map_err(|error| ConfigError(format!("{name}: {error}")))?;
     listener.set_nonblocking(true).map_err(|error| ConfigError(format!("{name}: {error}")))?;
     Ok(listener)
 }

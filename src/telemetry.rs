@@ -33,6 +33,7 @@ pub struct Metrics {
     failed_blobs: Counter,
     mended_blobs: Counter,
     reads_not_logged: Counter<u64, AtomicU64>,
+    denials_not_logged: Counter,
 }
 
 /// How looking at bytes has gone.
@@ -85,6 +86,7 @@ impl Metrics {
             failed_blobs: Counter::default(),
             mended_blobs: Counter::default(),
             reads_not_logged: Counter::default(),
+            denials_not_logged: Counter::default(),
         };
         metrics.registered()
     }
@@ -137,6 +139,11 @@ impl Metrics {
             "Reads that the sampled audit log only counts",
             self.reads_not_logged.clone(),
         );
+        registry.register(
+            "mediakeep_denials_not_logged",
+            "Refusals of so many principals at a time that the audit log does not tell of them",
+            self.denials_not_logged.clone(),
+        );
         self
     }
 
@@ -186,6 +193,11 @@ impl Metrics {
     /// Reads were only counted.
     pub fn reads_not_logged(&self, reads: u64) {
         self.reads_not_logged.inc_by(reads);
+    }
+
+    /// A refusal left no row.
+    pub fn denial_not_logged(&self) {
+        self.denials_not_logged.inc();
     }
 
     /// All of them, in the text format of OpenMetrics.

@@ -8,7 +8,7 @@ use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
 use subtle::ConstantTimeEq;
 
-use super::{AuthError, Principal, Scope, Scopes};
+use super::{AuthError, Principal, Refused, Scope, Scopes};
 use crate::config::ConfigError;
 use crate::config::settings::ApiKey;
 
@@ -47,7 +47,7 @@ impl ApiKeys {
     }
 
     /// Whose key it is; `key` is what stands behind `mk_`.
-    pub(super) fn authenticate(&self, key: &str, now: Timestamp) -> Result<Principal, AuthError> {
+    pub(super) fn authenticate(&self, key: &str, now: Timestamp) -> Result<Principal, Refused> {
         let (id, secret) = key.split_once('_').ok_or(AuthError::Invalid)?;
         let given = digest_of(secret);
         let entry = self.0.get(id);
@@ -55,15 +55,16 @@ impl ApiKeys {
         let expected = entry.map_or([0; 32], |entry| entry.digest);
         let same = bool::from(given.ct_eq(&expected));
         let Some(entry) = entry.filter(|_| same) else {
-            return Err(AuthError::Invalid);
+            return Err(AuthError::Invalid.into());
         };
+        let holder = Principal { tenant: entry.tenant.clone(), id: id.to_owned(), scopes: entry.scopes };
         if entry.revoked {
-            return Err(AuthError::KeyRevoked);
+            return Err(Refused { error: AuthError::KeyRevoked, holder: Some(holder) });
         }
         if entry.expires.is_some_and(|at| at <= now) {
-            return Err(AuthError::KeyExpired);
+            return Err(Refused { error: AuthError::KeyExpired, holder: Some(holder) });
         }
-        Ok(Principal { tenant: entry.tenant.clone(), id: id.to_owned(), scopes: entry.scopes })
+        Ok(holder)
     }
 }
 
@@ -123,6 +124,11 @@ mod tests {
         ApiKeys::from_settings(&[key]).expect("a valid key")
     }
 
+    /// Whose key it is, or why nobody gets in with it.
+    fn tried(keys: &ApiKeys, key: &str, now: Timestamp) -> Result<String, AuthError> {
+        keys.authenticate(key, now).map(|holder| holder.id).map_err(|refused| refused.error)
+    }
+
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).expect("a time in range")
     }
@@ -130,19 +136,19 @@ mod tests {
     #[test]
     fn only_the_secret_opens() {
         let keys = keys(|_| {});
-        assert_eq!(keys.authenticate("acme-host_se_cret", at(0)).map(|p| p.id), Ok("acme-host".into()));
+        assert_eq!(tried(&keys, "acme-host_se_cret", at(0)), Ok("acme-host".into()));
         for wrong in ["acme-host_se_cre", "acme-host_", "acme-host", "other_se_cret", "_se_cret", "ACME-HOST_se_cret"] {
-            assert_eq!(keys.authenticate(wrong, at(0)), Err(AuthError::Invalid), "{wrong}");
+            assert_eq!(tried(&keys, wrong, at(0)), Err(AuthError::Invalid), "{wrong}");
         }
     }
 
     #[test]
     fn a_key_says_that_it_is_over_only_to_its_holder() {
         let expired = keys(|key| key.expires = Some(at(10)));
-        assert!(expired.authenticate("acme-host_se_cret", at(9)).is_ok());
-        assert_eq!(expired.authenticate("acme-host_se_cret", at(10)), Err(AuthError::KeyExpired));
-        assert_eq!(expired.authenticate("acme-host_wrong", at(10)), Err(AuthError::Invalid));
+        assert!(tried(&expired, "acme-host_se_cret", at(9)).is_ok());
+        assert_eq!(tried(&expired, "acme-host_se_cret", at(10)), Err(AuthError::KeyExpired));
+        assert_eq!(tried(&expired, "acme-host_wrong", at(10)), Err(AuthError::Invalid));
         let revoked = keys(|key| key.revoked = true);
-        assert_eq!(revoked.authenticate("acme-host_se_cret", at(0)), Err(AuthError::KeyRevoked));
+        assert_eq!(tried(&revoked, "acme-host_se_cret", at(0)), Err(AuthError::KeyRevoked));
     }
 }

@@ -29,6 +29,15 @@ pub struct Opened {
     pub capability: Arc<Capability>,
 }
 
+/// One that did not.
+#[derive(Debug)]
+pub struct Closed {
+    /// What the caller hears.
+    pub error: AssetError,
+    /// Of an authentic token: what it says, and why it opens nothing.
+    pub denied: Option<(Arc<Capability>, &'static str)>,
+}
+
 /// What the bytes' responses say, as header values, made once per row.
 #[derive(Debug, Clone)]
 pub struct Delivery {
@@ -49,36 +58,69 @@ pub struct Delivery {
 }
 
 /// Opens a capability.
-pub async fn open_capability(app: &App, token: &str, caller: Option<&Principal>) -> Result<Opened, AssetError> {
-    let now = app.now();
-    let live = app.live();
-    // Labels of a metric, never words to the caller.
-    let refuse = |reason| {
+pub async fn open_capability(app: &App, token: &str, caller: Option<&Principal>) -> Result<Opened, Closed> {
+    let capability = app.live().open(token).map_err(|reason| {
         app.metrics.capability_refused(reason);
-        AssetError::NotFound
-    };
-    let capability = live.open(token).map_err(refuse)?;
-    let Capability { tenant, asset, claims } = &*capability;
-    if live.access.is_suspended(tenant) || caller.is_some_and(|caller| caller.tenant != *tenant) {
-        return Err(refuse("foreign"));
+        Closed { error: AssetError::NotFound, denied: None }
+    })?;
+    match admitted(app, &capability, caller).await {
+        Ok(row) => Ok(Opened { row, capability }),
+        Err(Shut::Refused(reason)) => {
+            app.metrics.capability_refused(reason);
+            Err(Closed { error: AssetError::NotFound, denied: Some((capability, reason)) })
+        }
+        Err(Shut::Over(error)) => {
+            let reason = match &error {
+                AssetError::UrlExpired => Some("url_expired"),
+                AssetError::Gone(gone) => Some(gone.reason()),
+                _ => None,
+            };
+            Err(Closed { error, denied: reason.map(|reason| (capability, reason)) })
+        }
+    }
+}
+
+/// Why an authentic token opens nothing.
+enum Shut {
+    /// For a reason that only the metrics and the audit log hear: the caller is told that there is nothing.
+    Refused(&'static str),
+    /// For one that the caller hears too.
+    Over(AssetError),
+}
+
+/// The row behind an authentic token, if whoever shows it may have it now.
+async fn admitted(app: &App, token: &Capability, caller: Option<&Principal>) -> Result<Arc<CachedRow>, Shut> {
+    let Capability { tenant, asset, claims } = token;
+    if app.live().access.is_suspended(tenant) {
+        return Err(Shut::Refused("suspended"));
+    }
+    if caller.is_some_and(|caller| caller.tenant != *tenant) {
+        return Err(Shut::Refused("foreign"));
     }
     let Some(row) = row(app, tenant, *asset).await? else {
-        return Err(refuse("unknown"));
+        return Err(Shut::Refused("unknown"));
     };
-    if claims.generation != row.view.record.durable.generation {
-        return Err(refuse("revoked"));
+    // A build that is made to be found out opens old links.
+    if claims.generation != row.view.record.durable.generation && !cfg!(feature = "leaky") {
+        return Err(Shut::Refused("revoked"));
     }
     if let Class::Delivery { url_id, .. } = &claims.class
-        && app.index.is_revoked(tenant, url_id).await?
+        && app.index.is_revoked(tenant, url_id).await.map_err(AssetError::from)?
     {
-        return Err(refuse("revoked"));
+        return Err(Shut::Refused("revoked"));
     }
-    match claims.check_life(now.as_second(), app.settings.capabilities.clock_skew.as_secs()) {
+    match claims.check_life(app.now().as_second(), app.settings.capabilities.clock_skew.as_secs()) {
         Ok(()) => {}
-        Err(LifeError::Expired { .. }) => return Err(AssetError::UrlExpired),
-        Err(LifeError::NotYetValid { .. }) => return Err(refuse("not_yet_valid")),
+        Err(LifeError::Expired { .. }) => return Err(AssetError::UrlExpired.into()),
+        Err(LifeError::NotYetValid { .. }) => return Err(Shut::Refused("not_yet_valid")),
     }
-    Ok(Opened { row: living(app, row).await?, capability })
+    Ok(living(app, row).await?)
+}
+
+impl From<AssetError> for Shut {
+    fn from(error: AssetError) -> Self {
+        Self::Over(error)
+    }
 }
 
 /// Opens the bound URL of an asset for a caller of its tenant.

@@ -125,7 +125,6 @@ fn not_here_yet(settings: &Settings) -> Option<Refusal> {
     let Settings { limits, remote, .. } = settings;
     let unset = Remote::default();
     let set = [
-        ("server.trusted_proxies", !settings.server.trusted_proxies.is_empty()),
         ("delivery.redirect", settings.delivery != Delivery::default()),
         ("remote.enabled", remote.enabled),
         ("remote.allow_ports", remote.allow_ports != unset.allow_ports),
@@ -136,8 +135,6 @@ fn not_here_yet(settings: &Settings) -> Option<Refusal> {
         ("uploads.expire", settings.uploads != Uploads::default()),
         ("limits.tenant_bytes", limits.tenant_bytes.0 != 0),
         ("limits.tenant_assets", limits.tenant_assets != 0),
-        ("limits.requests_per_second", limits.requests_per_second != 0),
-        ("limits.client_requests_per_second", limits.client_requests_per_second != 0),
     ];
     let (key, _) = set.into_iter().find(|(_, set)| *set)?;
     refuse(key, "this version has no such feature yet; leave it at its default")

@@ -2,16 +2,18 @@
 
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use actix_web::dev::Payload;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::web::{self, QueryConfig};
-use actix_web::{FromRequest, HttpRequest};
+use actix_web::{FromRequest, HttpMessage, HttpRequest};
 use mediakeep_storage::{AssetId, HoldId, RunId};
 
-use crate::access::{AuthError, Principal, Scope};
+use crate::access::{AuthError, Principal, Refused, Scope, client};
 use crate::app::App;
+use crate::audit::Denials;
 use crate::error::ApiError;
 
 /// The service's parts.
@@ -55,7 +57,9 @@ scopes!(
     /// `holds:write`
     HoldsWrite,
     /// `assets:erase`
-    AssetsErase
+    AssetsErase,
+    /// `audit:read`
+    AuditRead
 );
 
 impl<S: Needs> FromRequest for Caller<S> {
@@ -67,22 +71,73 @@ impl<S: Needs> FromRequest for Caller<S> {
     }
 }
 
+/// A request that this process makes of itself, as this principal or as nobody. It stands among what is known of a request beside its
+/// bytes, where nothing from the network comes: neither its rate nor its refusals are anybody's.
+#[derive(Debug, Clone)]
+pub struct Probe(pub Option<Principal>);
+
 /// The caller of a request whose scope depends on what it asks for.
 pub fn authorized(request: &HttpRequest, scope: Scope) -> Result<Principal, ApiError> {
-    let principal = authenticated(request)?;
-    names_no_other_tenant(request, &principal)?;
+    let principal = authenticated(request).map_err(|refused| {
+        if let Some(holder) = &refused.holder {
+            deny(request, |denials| denials.credential(holder, refused.error.label()));
+        }
+        ApiError::from(refused.error)
+    })?;
+    if !is_probe(request) {
+        parts(request).rates.credential(&principal)?;
+    }
+    if let Err(refusal) = names_no_other_tenant(request, &principal) {
+        deny(request, |denials| denials.credential(&principal, "other_tenant_named"));
+        return Err(refusal);
+    }
     if !principal.scopes.has(scope) {
+        deny(request, |denials| denials.credential(&principal, "scope_missing"));
         return Err(ApiError::scope(scope));
     }
     Ok(principal)
 }
 
+/// Whether this process asks itself.
+pub fn is_probe(request: &HttpRequest) -> bool {
+    request.extensions().contains::<Probe>()
+}
+
+/// Notes a refusal for the audit log.
+pub fn deny(request: &HttpRequest, note: impl FnOnce(&Denials) -> bool) {
+    let app = parts(request);
+    if !is_probe(request) && !note(&app.denials) {
+        app.metrics.denial_not_logged();
+    }
+}
+
+/// Notes that a valid credential asked for an asset that its tenant does not have.
+pub fn asked_in_vain(request: &HttpRequest) {
+    let Some(asset) = request.match_info().get("assetId").and_then(|id| AssetId::parse(id).ok()) else {
+        return;
+    };
+    if let Ok(caller) = authenticated(request) {
+        deny(request, |denials| denials.asset(&caller, asset));
+    }
+}
+
+/// The client's address: of a proxy that is trusted, the one that it speaks for.
+pub fn client_address(request: &HttpRequest) -> Option<IpAddr> {
+    let lines = request.headers().get_all("x-forwarded-for").filter_map(|line| line.to_str().ok());
+    let lines: Vec<&str> = lines.collect();
+    let peer = request.peer_addr()?.ip();
+    Some(client::address(peer, lines.into_iter(), &parts(request).trusted_proxies))
+}
+
 /// Whose credential the request carries.
-pub fn authenticated(request: &HttpRequest) -> Result<Principal, AuthError> {
+pub fn authenticated(request: &HttpRequest) -> Result<Principal, Refused> {
+    if let Some(Probe(principal)) = request.extensions().get::<Probe>() {
+        return principal.clone().ok_or_else(|| AuthError::Missing.into());
+    }
     let mut headers = request.headers().get_all(AUTHORIZATION);
     let header = match (headers.next(), headers.next()) {
-        (None, _) => return Err(AuthError::Missing),
-        (Some(_), Some(_)) => return Err(AuthError::Invalid),
+        (None, _) => return Err(AuthError::Missing.into()),
+        (Some(_), Some(_)) => return Err(AuthError::Invalid.into()),
         (Some(one), None) => one.to_str().map_err(|_| AuthError::Invalid)?,
     };
     let app = parts(request);

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tracing::{debug, error, info};
 
-use super::extract::parts;
+use super::extract::{self, parts};
 use super::routes::Pattern;
 use crate::app::App;
 use crate::error::ApiError;
@@ -30,7 +30,8 @@ const DRAIN_BYTES: usize = 8 << 20;
 /// And for so long.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The header that names a request.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps a request.
 pub async fn guard(
@@ -64,11 +65,16 @@ pub async fn guard(
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
     }
+    if status == StatusCode::NOT_FOUND {
+        extract::asked_in_vain(response.request());
+    }
     // actix would match the path anew to say by which pattern it was routed.
     let route = response.request().app_data().map_or("none", |Pattern(pattern)| pattern);
     let took = began.elapsed();
-    app.metrics.request(route, method, status.as_u16(), took);
-    log(&id, method, route, status, took);
+    if !extract::is_probe(response.request()) {
+        app.metrics.request(route, method, status.as_u16(), took);
+        log(&id, method, route, status, took);
+    }
     Ok(response)
 }
 

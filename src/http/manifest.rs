@@ -2,16 +2,16 @@
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse};
-use data_encoding::BASE64URL_NOPAD;
 use mediakeep_storage::AssetId;
 use mediakeep_storage::index::AssetQuery;
 
 use super::body::answer;
 use super::extract::{self, AssetsRead, Caller, parts, run_id};
 use super::paging::{List, limit};
-use crate::assets::{library, urls};
+use crate::assets::{AssetError, library, urls};
+use crate::audit::signed::signed;
 use crate::error::ApiError;
-use crate::projection::manifest::{Counts, Manifest, Signature};
+use crate::projection::manifest::{Counts, Manifest};
 use crate::retention::runs;
 
 /// References to every asset that the run's log quotes, by bound URL, signed; never bytes.
@@ -34,12 +34,6 @@ pub async fn show(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<Ht
     let (views, more) = library::page(&app, tenant, query).await?;
     let next = views.last().map(|view| list.cursor(&view.record.id.to_string())).filter(|_| more);
     let manifest = Manifest::new(&run, counts, &views, next, |view| urls::bound_url(&app, view.record.id), app.now());
-    let live = app.live();
-    let signed = manifest.signed(|text| Signature {
-        kid: live.ring.audit_kid().to_owned(),
-        alg: "EdDSA",
-        value: BASE64URL_NOPAD.encode(&live.ring.sign_audit(text)),
-    });
-    let signed = signed.map_err(|error| crate::assets::AssetError::Internal(error.to_string()))?;
+    let signed = signed(&app.live().ring, &manifest).map_err(|error| AssetError::Internal(error.to_string()))?;
     Ok(answer(StatusCode::OK, &signed))
 }

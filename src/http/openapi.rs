@@ -8,7 +8,9 @@ use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
 
 mod shared;
 
-use super::{assets, manifest, meta, retention, runs, serve, upload, urls};
+use super::{assets, audit, isolation, manifest, meta, retention, runs, serve, upload, urls};
+use crate::audit::isolation::Report;
+use crate::audit::signed::Signature;
 use crate::projection;
 
 /// Every refusal.
@@ -81,7 +83,17 @@ pub struct SignedManifest {
     #[serde(flatten)]
     manifest: projection::manifest::Manifest,
     /// Over the RFC 8785 JSON of the rest.
-    signature: projection::manifest::Signature,
+    signature: Signature,
+}
+
+/// What an isolation check found, with its signature.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SignedReport {
+    /// What was found.
+    #[serde(flatten)]
+    report: Report,
+    /// Over the RFC 8785 JSON of the rest.
+    signature: Signature,
 }
 
 #[derive(OpenApi)]
@@ -96,6 +108,7 @@ pub struct SignedManifest {
         retention::show, retention::preview, retention::hold_asset, retention::lift_asset,
         retention::hold_run, retention::lift_run, retention::erase_run,
         manifest::show,
+        audit::events, audit::checkpoint, audit::keys, isolation::check,
         meta::discovery, meta::schema, show, meta::healthz, meta::readyz,
     ),
     modifiers(&Bearer)

@@ -8,7 +8,7 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 
-use super::{assets, extract, manifest, meta, openapi, retention, runs, serve, upload, urls};
+use super::{assets, audit, extract, isolation, manifest, meta, openapi, retention, runs, serve, upload, urls};
 use crate::error::ApiError;
 
 /// Every route that callers from outside have.
@@ -36,6 +36,10 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/runs/{runId}/holds/{holdId}").put(retention::hold_run).delete(retention::lift_run))
         .service(at("/v1/runs/{runId}/erase").post(retention::erase_run))
         .service(at("/v1/runs/{runId}/debug-bundle/manifest").get(manifest::show))
+        .service(at("/v1/audit/events").get(audit::events))
+        .service(at("/v1/audit/checkpoint").get(audit::checkpoint))
+        .service(at("/v1/audit/isolation-checks").post(isolation::check))
+        .service(at("/.well-known/mediakeep-audit-keys").get(audit::keys))
         .service(at("/v1/openapi.json").get(openapi::show))
         .service(at("/.well-known/openwop").get(meta::discovery))
         .service(at("/schemas/envelopes/{kind}.schema.json").get(meta::schema))
@@ -56,6 +60,9 @@ pub fn admin(config: &mut ServiceConfig) {
 /// Everything behind `/a/`: a token, and perhaps a name for people behind it. A scope is found by its prefix; a resource's pattern would
 /// be a regular expression that walks along the token, which took more than a quarter of the time of a small answer.
 async fn by_capability(request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    if !extract::is_probe(&request) {
+        extract::parts(&request).rates.client(|| extract::client_address(&request))?;
+    }
     match *request.method() {
         Method::GET | Method::HEAD => serve::capability(request).await,
         Method::OPTIONS => Ok(serve::preflight().await),

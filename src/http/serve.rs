@@ -61,7 +61,15 @@ const MAX_AGE: i64 = 300;
 pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let app = extract::parts(&request);
     let caller = extract::authenticated(&request).ok();
-    let opened = fetch::open_capability(&app, token(&request), caller.as_ref()).await?;
+    let opened = match fetch::open_capability(&app, token(&request), caller.as_ref()).await {
+        Ok(opened) => opened,
+        Err(closed) => {
+            if let Some((token, reason)) = closed.denied {
+                extract::deny(&request, |denials| denials.capability(&token, caller.as_ref(), reason));
+            }
+            return Err(closed.error.into());
+        }
+    };
     let (cache_control, wish) = match &opened.capability.claims.class {
         Class::Durable => (durable_caching(&app, &opened.row), None),
         Class::Delivery { disposition, .. } => {

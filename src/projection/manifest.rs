@@ -5,7 +5,6 @@
 
 use mediakeep_storage::{AssetView, RunId, Timestamp};
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::envelope::kind_of;
@@ -84,17 +83,6 @@ pub struct Entry {
     pub state: &'static str,
 }
 
-/// What stands under a signed document.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Signature {
-    /// The ring's key.
-    pub kid: String,
-    /// `EdDSA`.
-    pub alg: &'static str,
-    /// Over the RFC 8785 JSON of the rest, in base64url.
-    pub value: String,
-}
-
 impl Manifest {
     /// A page of the run's manifest. `url` gives the bound URL of an asset.
     pub fn new(
@@ -114,14 +102,6 @@ impl Manifest {
             truncated: false,
             next_cursor,
         }
-    }
-
-    /// The manifest with its signature.
-    pub fn signed(&self, sign: impl Fn(&[u8]) -> Signature) -> serde_json::Result<Value> {
-        let mut value = serde_json::to_value(self)?;
-        let signature = sign(mediakeep_storage::audit::canonical(&value).as_bytes());
-        value["signature"] = serde_json::to_value(signature)?;
-        Ok(value)
     }
 }
 

@@ -6,10 +6,10 @@ use std::path::Path;
 
 /// A room and the rooms it may use. What is not in a row is not allowed; a room without a row may use nothing of ours.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("access", &["config"]),
+    ("access", &["clock", "config"]),
     ("app", &["access", "assets", "audit", "clock", "config", "telemetry"]),
     ("assets", &["access", "app", "config", "http/conditional", "http/disposition", "media", "retention", "telemetry"]),
-    ("audit", &["access", "app", "config"]),
+    ("audit", &["access", "app", "assets", "config"]),
     ("config", &[]),
     ("error", &["access", "assets"]),
     ("http", &["access", "app", "assets", "audit", "error", "http", "openwop", "projection", "retention"]),

@@ -1,6 +1,6 @@
 //! What the audit log holds: every change with its place in the chain, and reads as far as they are asked for.
 
-use mediakeep::audit;
+use mediakeep::audit::{self, Due};
 use mediakeep::config::settings::AuditReads;
 use mediakeep_storage::audit::{AuditKind, AuditRow};
 use mediakeep_storage::{AssetId, TenantId};
@@ -69,13 +69,13 @@ async fn a_full_log_has_each_read_before_its_bytes_are_there() {
 async fn a_sampled_log_says_how_many_reads_it_left_out() {
     let host = Host::start().await;
     let asset = host.owner("acme").upload(png(2, 2)).await;
-    audit::flush(host.app()).await.expect("written");
+    audit::flush(host.app(), Due::Now).await.expect("written");
     let before = reads(&rows(&host).await).len();
 
     for _ in 0..30 {
         assert_eq!(host.stranger().get(&asset.url).await.status(), 200);
     }
-    audit::flush(host.app()).await.expect("written");
+    audit::flush(host.app(), Due::Now).await.expect("written");
 
     let rows = rows(&host).await;
     let reads = reads(&rows);
@@ -95,7 +95,7 @@ async fn a_busy_tenant_leaves_the_others_their_sample() {
     }
 
     assert_eq!(host.stranger().get(&quiet.url).await.status(), 200);
-    audit::flush(host.app()).await.expect("written");
+    audit::flush(host.app(), Due::Now).await.expect("written");
 
     let rows = rows_of(&host, "globex").await;
     let told: Vec<_> = reads(&rows).into_iter().map(|row| (&*row.event.principal, row.event.asset_id)).collect();
@@ -123,7 +123,9 @@ async fn keys_that_come_and_go_stand_in_the_chain() {
     let rows = index.audit_rows(&TenantId::parse("acme").expect("a tenant"), 0, 1_000).await.expect("rows");
 
     let of_ring = rows.iter().filter(|row| row.event.kind == AuditKind::Key && row.event.asset_id.is_none());
-    let told: Vec<&Value> = of_ring.filter_map(|row| row.event.details.as_ref()).collect();
+    let mut told: Vec<&Value> = of_ring.filter_map(|row| row.event.details.as_ref()).collect();
+    // On a database the command tells of it too, beside a service that runs: a row too many does less harm than one too few.
+    told.dedup();
     assert_eq!(told, [&json!({"added": [new], "removed": []}), &json!({"added": [], "removed": [old]})]);
 }
 
@@ -163,7 +165,7 @@ async fn a_log_without_reads_has_none() {
     let asset = host.owner("acme").upload(png(2, 2)).await;
 
     host.stranger().get(&asset.url).await;
-    audit::flush(host.app()).await.expect("written");
+    audit::flush(host.app(), Due::Now).await.expect("written");
 
     assert!(reads(&rows(&host).await).is_empty());
 }

@@ -19,6 +19,7 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ("command_line::help_lists_what_there_is", "needs no index"),
     ("command_line::the_openapi_document_needs_no_configuration", "needs no index"),
     ("crash::an_index_that_was_cut_off_while_it_was_made_is_made_anew", "cuts off a file of sled's"),
+    ("documents::", "reads source files"),
     ("power::", "traces what is written to sled's file"),
     ("quickstart::", "its index is always sled"),
     ("settings::a_file_that_is_named_has_to_exist", "needs no index"),

@@ -29,6 +29,7 @@ pub mod index;
 pub mod log;
 pub mod process;
 pub mod raw;
+pub mod tamper;
 pub mod told;
 
 /// The instant at which every test begins.

@@ -52,8 +52,6 @@ async fn a_setting_that_cannot_be_stops_the_start_with_its_name_and_its_file() {
         ("uploads.expire", "[uploads]\nexpire = \"1h\"".to_owned()),
         ("limits.tenant_bytes", "[limits]\ntenant_bytes = \"1 GiB\"".to_owned()),
         ("limits.tenant_assets", "[limits]\ntenant_assets = 5".to_owned()),
-        ("limits.requests_per_second", "[limits]\nrequests_per_second = 5".to_owned()),
-        ("limits.client_requests_per_second", "[limits]\nclient_requests_per_second = 5".to_owned()),
         ("tenants", "[[tenants]]\nid = \".hidden\"".to_owned()),
         ("tenants", "[[tenants]]\nid = \"acme\"\ndefault_run_log = \"1d\"".to_owned()),
         ("tenants", "[[tenants]]\nid = \"acme\"\nmax_inline_media_bytes = \"1 GiB\"".to_owned()),

@@ -110,6 +110,11 @@ fn parameter(name: &str) -> Option<(&'static str, Value)> {
         "mimeType" => ("Only of this media type.", json!({})),
         "state" => ("Only in this state; absent: in every state.", json!({"enum": ["live", "expired", "erased"]})),
         "status" => ("Only runs of this status.", json!({"enum": ["open", "closed"]})),
+        "since" => ("Only what happened behind this row.", json!({"minimum": 0})),
+        "type" => (
+            "Only rows of this type.",
+            json!({"enum": ["ingest", "amend", "mint", "revoke", "read", "denied", "refer", "artifact", "hold", "lift", "floor", "expire", "erase", "key", "check"]}),
+        ),
         "Range" => ("The bytes wanted; more than 16 ranges, or more bytes than there are, give the whole.", json!({})),
         "If-Range" => ("`Range` counts only if this is the strong tag, or the date, of these bytes.", json!({})),
         "If-None-Match" => ("304 if one of these is the tag.", json!({})),

@@ -1,0 +1,84 @@
+//! What somebody can do who has the index itself in hand: rows of the audit log, behind the service's back.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use sqlx::{Connection, PgConnection, Row};
+
+use super::index::Home;
+
+/// The version that stands before each record.
+const VERSION: u8 = 1;
+
+impl Home {
+    /// A tenant's sealed rows: under which number each lies, and what it says.
+    pub async fn audit_rows(&self, tenant: &str) -> Vec<(u64, Value)> {
+        let raw = match self.path() {
+            Some(path) => {
+                let db = sled::open(path).expect("nobody else has it");
+                let rows = db.scan_prefix(prefix(tenant)).map(|row| row.expect("a row"));
+                let rows = rows.map(|(key, record)| (number(&key), record.to_vec())).collect::<Vec<_>>();
+                drop(db);
+                closed(path);
+                rows
+            }
+            None => {
+                let query = sqlx::query("SELECT seq, record FROM mk_audit_rows WHERE tenant = $1 ORDER BY seq");
+                let rows = query.bind(tenant).fetch_all(&mut self.connection().await).await.expect("rows");
+                rows.iter().map(|row| (row.get::<i64, _>(0).unsigned_abs(), row.get(1))).collect()
+            }
+        };
+        raw.into_iter().map(|(seq, record)| (seq, serde_json::from_slice(&record[1..]).expect("JSON"))).collect()
+    }
+
+    /// Puts these in place of them.
+    pub async fn put_audit_rows(&self, tenant: &str, rows: &[(u64, Value)]) {
+        let record = |value: &Value| [&[VERSION][..], value.to_string().as_bytes()].concat();
+        let Some(path) = self.path() else {
+            let mut connection = self.connection().await;
+            let clear = sqlx::query("DELETE FROM mk_audit_rows WHERE tenant = $1").bind(tenant);
+            clear.execute(&mut connection).await.expect("a database");
+            for (seq, value) in rows {
+                let put = sqlx::query("INSERT INTO mk_audit_rows (tenant, seq, record) VALUES ($1, $2, $3)");
+                let put = put.bind(tenant).bind(i64::try_from(*seq).expect("small")).bind(record(value));
+                put.execute(&mut connection).await.expect("a database");
+            }
+            return;
+        };
+        let db = sled::open(path).expect("nobody else has it");
+        for key in db.scan_prefix(prefix(tenant)).keys() {
+            db.remove(key.expect("a key")).expect("a disk");
+        }
+        for (seq, value) in rows {
+            db.insert([prefix(tenant), seq.to_be_bytes().to_vec()].concat(), record(value)).expect("a disk");
+        }
+        db.flush().expect("a disk");
+        drop(db);
+        closed(path);
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.url().strip_prefix("sled://").map(Path::new)
+    }
+
+    async fn connection(&self) -> PgConnection {
+        PgConnection::connect(self.url()).await.expect("a database")
+    }
+}
+
+/// Waits until sled, whose threads end a moment after its handle, has let go of its lock.
+fn closed(path: &Path) {
+    while File::open(path.join("db")).expect("a file").try_lock().is_err() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn prefix(tenant: &str) -> Vec<u8> {
+    [b"E", tenant.as_bytes(), &[0]].concat()
+}
+
+fn number(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key[key.len() - 8..].try_into().expect("eight bytes"))
+}

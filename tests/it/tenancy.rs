@@ -171,6 +171,7 @@ impl Operation {
     /// Sends a request that would be good if the ids were the caller's.
     async fn ask(&self, caller: &Caller<'_>, path: Ids<'_>, body: Ids<'_>) -> Told {
         let filled = self.path.replace("{assetId}", path.asset).replace("{runId}", path.run);
+        let filled = filled.replace("{holdId}", "hold-1");
         let request = caller.request(self.method.clone(), &filled);
         let request = match self.body(body) {
             Some(body) => request.json(&body),
@@ -187,6 +188,8 @@ impl Operation {
             ("POST", "/v1/assets/{assetId}/urls") => Some(json!({"class": "durable"})),
             ("POST", "/v1/runs/{runId}/assets") => Some(json!({"base64": "aGVsbG8="})),
             ("POST", "/v1/runs/{runId}/references") => Some(json!({"assets": [ids.asset]})),
+            ("PUT", path) if path.ends_with("/holds/{holdId}") => Some(json!({"reason": "mine now"})),
+            ("POST", "/v1/runs/{runId}/erase") => Some(json!({})),
             ("PUT", "/v1/runs/{runId}") => Some(json!({"logRetentionSeconds": 60, "status": "closed"})),
             _ => None,
         }

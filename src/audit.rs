@@ -1,8 +1,9 @@
 //! The audit log: what it tells of besides the index's own transitions, how it is read, and how an auditor checks it.
 //!
 //! Nearly every event is written by the transition that it tells of, and takes its place in its tenant's hash chain within a second
-//! ([`mediakeep_storage::audit`]). The rest comes from here: [`reads`], what was [`denied`], and the keys that come into the ring and leave it. Whoever
-//! signs does it in [`signed`]; [`chain`] follows a chain from its first row.
+//! ([`mediakeep_storage::audit`]). The rest comes from here: [`reads`], what was [`denied`], and the keys that come into the ring and
+//! leave it. Whoever signs does it in [`signed`]; [`chain`] follows a chain from its first row; [`isolation`] has a tenant's own assets
+//! tried by strangers.
 
 use std::collections::BTreeSet;
 

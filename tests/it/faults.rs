@@ -46,7 +46,6 @@ const SHORT: &str = "[retention]\nunreferenced = \"1s\"\ngrace = \"0s\"\norphan_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_at_any_named_moment_loses_nothing_and_leaves_nothing() {
     for (point, deed) in POINTS {
-        println!("{point}: {deed:?}");
         crash_at(point, *deed).await;
     }
 }

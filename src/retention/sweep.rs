@@ -64,6 +64,7 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
             break;
         }
     }
+    app.metrics.swept();
     app.metrics.expired(report.expired);
     app.metrics.blobs_removed(report.removed_blobs, report.failed_blobs);
     if report != (Report { kept: report.kept, ..Report::default() }) {

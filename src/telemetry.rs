@@ -28,6 +28,7 @@ pub struct Metrics {
     sent_bytes: Counter,
     refusals: Family<ReasonLabels, Counter>,
     inspections: Inspections,
+    sweeps: Counter,
     expired: Counter,
     removed_blobs: Counter,
     failed_blobs: Counter,
@@ -81,6 +82,7 @@ impl Metrics {
             sent_bytes: Counter::default(),
             refusals: Family::default(),
             inspections: Inspections::default(),
+            sweeps: Counter::default(),
             expired: Counter::default(),
             removed_blobs: Counter::default(),
             failed_blobs: Counter::default(),
@@ -122,6 +124,7 @@ impl Metrics {
             "Threads that still look at media for which nobody waits any more",
             self.inspections.abandoned.clone(),
         );
+        registry.register("mediakeep_sweeps", "Sweeps that came to their end", self.sweeps.clone());
         registry.register("mediakeep_assets_expired", "Assets that ended", self.expired.clone());
         registry.register("mediakeep_blobs_removed", "Blobs whose bytes were removed", self.removed_blobs.clone());
         registry.register(
@@ -172,6 +175,11 @@ impl Metrics {
     /// The counters of those who look at bytes.
     pub fn inspections(&self) -> Inspections {
         self.inspections.clone()
+    }
+
+    /// A sweep came to its end.
+    pub fn swept(&self) {
+        self.sweeps.inc();
     }
 
     /// Assets ended.

@@ -1,5 +1,7 @@
 //! What a tenant sees of its assets, and what it may change of them.
 
+use std::borrow::Cow;
+
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{Amended, Amendment, AssetQuery, Deleted};
@@ -56,8 +58,7 @@ pub async fn amend(app: &App, caller: &Principal, asset: AssetId, change: Amendm
         }
     };
     app.rows.changed(asset);
-    put_recovery_record(app, &record).await?;
-    forget_older(app, tenant, RecordOf::Asset(asset), record.revision).await;
+    write_record(app, &record).await?;
     show(app, tenant, asset).await
 }
 
@@ -85,19 +86,44 @@ pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(),
 /// What follows the end of an asset that its owner has asked for: its bytes go, and its recovery record says so.
 async fn after_its_end(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
     remove_bytes(app, &Doomed { tenant: record.tenant.clone(), blob: record.blob, asset: None }).await;
-    write_end_record(app, record).await
+    write_record(app, record).await
 }
 
-/// Writes the end of an asset beside where its bytes were, and drops what the records before it say.
-pub async fn write_end_record(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
-    put_recovery_record(app, record).await?;
-    forget_older(app, &record.tenant, RecordOf::Asset(record.id), record.revision).await;
-    Ok(())
+/// Writes the asset's row beside its bytes after a transition, drops what the records before it say, and looks at the row once more.
+///
+/// Whoever ended, erased or dropped the asset since then may have written before us, and what we have written would be the last word
+/// on it: an erased asset's digest and names again, or a record of an asset that is gone. One that was dropped may also have taken the
+/// folder from under our feet, which is no failure then.
+pub async fn write_record(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
+    let (tenant, of) = (&record.tenant, RecordOf::Asset(record.id));
+    let mut newest = Cow::Borrowed(record);
+    loop {
+        let written = put_recovery_record(app, &newest).await;
+        match app.index.find(tenant, record.id).await? {
+            Some(now) if now.revision > newest.revision => newest = Cow::Owned(now),
+            Some(_) => {
+                written?;
+                forget_older(app, tenant, of, newest.revision).await;
+                return Ok(());
+            }
+            None => {
+                forget(app, tenant, record.id).await;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Removes the recovery records of an asset that has no row any more. Who writes one meanwhile looks again, and removes it too.
+pub async fn forget(app: &App, tenant: &TenantId, asset: AssetId) {
+    if let Err(error) = app.blobs.remove_records(tenant, RecordOf::Asset(asset), None).await {
+        warn!(asset.id = %asset, error = %error, "the recovery record of a dropped tombstone stays behind");
+    }
 }
 
 /// Writes the end of an asset beside where its bytes were. Should that fail, the index made anew would have to end it again.
 pub async fn put_end_record(app: &App, record: &AssetRecord) {
-    if let Err(error) = write_end_record(app, record).await {
+    if let Err(error) = write_record(app, record).await {
         warn!(asset.id = %record.id, error = %error, "the recovery record of an ended asset says that it lives");
     }
 }

@@ -15,7 +15,7 @@ use super::{runs, sweep};
 use crate::access::Principal;
 use crate::app::App;
 use crate::assets::AssetError;
-use crate::assets::library::{MAX_PAGE, write_end_record};
+use crate::assets::library::{MAX_PAGE, write_record};
 
 /// What an erasure came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +109,7 @@ async fn after_erasure(app: &App, record: &AssetRecord) -> Result<(), AssetError
         return Err(StorageError::Unavailable { store: "store", reason }.into());
     }
     fault::point("erase.removed");
-    write_end_record(app, record).await
+    write_record(app, record).await
 }
 
 /// What the erasure of a run came to.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::app::App;
-use crate::assets::library::put_end_record;
+use crate::assets::library::{forget, put_end_record};
 
 /// How many looks, assets or blobs are taken at a time: small enough that a request waits behind one step for a moment only.
 const STEP: usize = 256;
@@ -64,6 +64,7 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
             break;
         }
     }
+    app.metrics.swept();
     app.metrics.expired(report.expired);
     app.metrics.blobs_removed(report.removed_blobs, report.failed_blobs);
     if report != (Report { kept: report.kept, ..Report::default() }) {
@@ -128,9 +129,7 @@ pub async fn settle(app: &App, look: &Look, principal: &str, now: Timestamp) -> 
         }
         for asset in &settled.dropped {
             app.rows.changed(*asset);
-            if let Err(error) = app.blobs.remove_records(&look.tenant, RecordOf::Asset(*asset), None).await {
-                warn!(asset.id = %asset, error = %error, "the recovery record of a dropped tombstone stays behind");
-            }
+            forget(app, &look.tenant, *asset).await;
         }
         report.kept += settled.kept as u64;
         report.dropped += settled.dropped.len() as u64;

@@ -59,7 +59,8 @@ pub(crate) fn seconds() -> usize {
     number("MEDIAKEEP_BENCH_SECONDS", 3)
 }
 
-fn number(name: &str, default: usize) -> usize {
+/// A whole number above 0 that a variable may set.
+pub(crate) fn number(name: &str, default: usize) -> usize {
     match env::var(name) {
         Ok(raw) => raw.parse().ok().filter(|number| *number > 0).expect("a whole number above 0"),
         Err(_) => default,

@@ -4,7 +4,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use mediakeep_storage::testing;
 use reqwest::Method;
 
@@ -20,6 +22,8 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ("command_line::the_openapi_document_needs_no_configuration", "needs no index"),
     ("crash::an_index_that_was_cut_off_while_it_was_made_is_made_anew", "cuts off a file of sled's"),
     ("documents::", "reads source files"),
+    ("full_disk::a_disk_full_under_the_index", "fills the disk under sled's file"),
+    ("full_disk::an_index_whose_disk_fills", "fills the disk under sled's file"),
     ("power::", "traces what is written to sled's file"),
     ("quickstart::", "its index is always sled"),
     ("settings::a_file_that_is_named_has_to_exist", "needs no index"),
@@ -77,6 +81,60 @@ async fn two_processes_on_one_database_are_one_service() {
 
     assert!(one.stop().await.success() && other.stop().await.success());
     assert!(!place.log().contains(index::PASSWORD), "{}", place.log());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_that_sweep_one_database_lose_nothing_and_leave_nothing() {
+    let place = Place::on(
+        Kind::Postgres,
+        "[retention]\ngrace = \"0s\"\nunreferenced = \"1s\"\norphan_grace = \"0s\"\ntombstone_bytes = \"0s\"\n\
+         tombstone_record = \"0s\"\nsweep_interval = \"1s\"",
+    );
+    let servers = [place.serve().await, place.serve_another().await];
+    let began = Instant::now();
+    // Three kinds of bytes from both processes, sent again while either of them ends, removes and drops.
+    let sending = (0..6usize).map(async |sender| {
+        let (server, mut kept) = (&servers[sender % 2], Vec::new());
+        for round in 0.. {
+            // One page of the list has them all.
+            if began.elapsed() > Duration::from_secs(4) || kept.len() > 60 {
+                break;
+            }
+            let seed = ((sender + round) % 3) as u64;
+            if round % 3 == 0 {
+                kept.push((server.upload(noise(2_000, seed)).await, seed));
+            } else {
+                let loose = server.request(Method::POST, "/v1/assets").body(noise(2_000, seed));
+                assert_eq!(loose.send().await.expect("an answer").status(), 201);
+            }
+        }
+        kept
+    });
+    let kept: Vec<_> = join_all(sending).await.into_iter().flatten().collect();
+    assert!(kept.len() > 6, "{} uploads that are kept: too few to tell anything", kept.len());
+    let asset = |sent: &serde_json::Value| sent["asset"]["assetId"].as_str().expect("an id").to_owned();
+    eventually(async || {
+        let page = servers[0].request(Method::GET, "/v1/assets?limit=500").send().await.expect("an answer");
+        let page: serde_json::Value = page.json().await.expect("JSON");
+        page["assets"].as_array().expect("a list").len() == kept.len()
+    })
+    .await;
+
+    for (sent, seed) in &kept {
+        for server in &servers {
+            let path = format!("/v1/assets/{}/content", asset(sent));
+            let answer = server.request(Method::GET, &path).send().await.expect("an answer");
+            assert_eq!(answer.status(), 200, "it was acknowledged and is kept");
+            assert_eq!(answer.bytes().await.expect("a body"), noise(2_000, *seed));
+        }
+    }
+    for server in servers {
+        assert!(server.stop().await.success());
+    }
+    place.must_run(&["sweep"]);
+    let verified = place.must_run(&["verify", "--deep"]);
+    assert!(verified.stdout.contains(", 0 without a row"), "{}", verified.stdout);
+    assert_eq!(place.blobs().len(), 3, "one blob for each kind of bytes");
 }
 
 #[tokio::test]

@@ -42,6 +42,25 @@ async fn media_of_a_forked_run_outlives_it_by_the_same_urls() {
 }
 
 #[tokio::test]
+async fn what_a_fork_took_up_outlives_the_erasure_of_its_parent() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let early = owner.upload_to("parent", noise(300, 1)).await;
+    fork(&owner, "child", "parent").await;
+    let late = owner.upload_to("parent", noise(300, 2)).await;
+
+    assert_eq!(owner.post("/v1/runs/parent/erase", &json!({})).await.status(), 200);
+
+    host.advance(DAY);
+    host.sweep().await;
+    let answer = host.stranger().get(&early.url).await;
+    assert_eq!(answer.bytes().await.expect("a body"), noise(300, 1));
+    assert_eq!(host.stranger().get(&late.url).await.status(), 410);
+    assert_eq!(host.stored_blobs().await, 1);
+    assert!(host.verify().await.is_clean());
+}
+
+#[tokio::test]
 async fn a_fork_takes_up_tombstones_too() {
     let host = Host::start().await;
     let owner = host.owner("acme");

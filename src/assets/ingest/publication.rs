@@ -15,6 +15,7 @@ use super::upload::{Begun, discard, release};
 use super::{Ingested, Start};
 use crate::app::App;
 use crate::assets::AssetError;
+use crate::assets::library::write_record;
 use crate::assets::members::Members;
 use crate::config::settings::Policy;
 use crate::media::{self, Found};
@@ -115,7 +116,7 @@ impl Publication {
         };
         fault::point(if copy { "publish.shared" } else { "publish.stored" });
         if view.record.blob != record.blob {
-            put_recovery_record(&self.app, &view.record).await?;
+            write_record(&self.app, &view.record).await?;
         }
         if let Some(run) = &view.record.run {
             put_record_if_new(&self.app, tenant, run).await?;

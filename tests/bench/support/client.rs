@@ -31,6 +31,17 @@ impl Connection {
         self.answer().expect("an answer")
     }
 
+    /// Asks for something with the credential, with JSON if there is any to send.
+    pub(crate) fn ask(&mut self, method: &str, path: &str, json: &str) -> Answer {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{json}",
+            self.credential,
+            json.len()
+        );
+        self.stream.get_mut().write_all(head.as_bytes()).expect("a request goes out");
+        self.answer().expect("an answer")
+    }
+
     /// Sends a body.
     pub(crate) fn post(&mut self, path: &str, content_type: &str, body: &[u8]) -> Answer {
         self.post_pieces(path, content_type, body.len() as u64, |socket| socket.write_all(body))
@@ -76,6 +87,11 @@ impl Connection {
 }
 
 impl Answer {
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("an answer is JSON")
+    }
+
     /// The durable URL's path, of an upload that was stored.
     pub(crate) fn capability(&self) -> String {
         assert_eq!(self.status, 201, "{}", String::from_utf8_lossy(&self.body));

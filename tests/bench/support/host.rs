@@ -29,10 +29,17 @@ pub(crate) struct Host {
 impl Host {
     /// Starts it in this folder, on one core or wherever it likes.
     pub(crate) fn start(folder: &Path, core: Option<&str>) -> Self {
+        Self::start_with(folder, core, |_| {})
+    }
+
+    /// The same with settings of the benchmark's own.
+    pub(crate) fn start_with(folder: &Path, core: Option<&str>, change: impl FnOnce(&mut Settings)) -> Self {
         let address = free_address();
         let blobs = folder.join("blobs");
         let config = folder.join("mediakeep.toml");
-        let settings = toml::to_string(&settings(folder, address)).expect("settings print");
+        let mut settings = settings(folder, address);
+        change(&mut settings);
+        let settings = toml::to_string(&settings).expect("settings print");
         fs::write(&config, settings).expect("a file is written");
         let mut command = on_core(core, env!("CARGO_BIN_EXE_mediakeep"));
         command.arg("serve").arg("--config").arg(&config);
@@ -41,7 +48,7 @@ impl Host {
     }
 
     pub(crate) fn connect(&self) -> Connection {
-        Connection::open(self.address, CREDENTIAL)
+        connect(self.address)
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -63,6 +70,11 @@ impl Host {
     pub(crate) fn blobs(&self) -> &Path {
         &self.blobs
     }
+}
+
+/// A connection of somebody who may do everything.
+pub(crate) fn connect(address: SocketAddr) -> Connection {
+    Connection::open(address, CREDENTIAL)
 }
 
 /// A server's process. It is told to stop when the value is dropped, and waited for.
@@ -120,7 +132,8 @@ pub(crate) fn free_address() -> SocketAddr {
     listener.local_addr().expect("a listener has an address")
 }
 
-fn settings(folder: &Path, address: SocketAddr) -> Settings {
+/// Settings with stores in this folder and one key, for [`connect`].
+pub(crate) fn settings(folder: &Path, address: SocketAddr) -> Settings {
     let mut settings = Settings::default();
     settings.server.listen = address.to_string();
     settings.store.url = format!("file://{}/blobs", folder.display());

@@ -6,6 +6,9 @@ use mediakeep_storage::record::{AssetState, DurableUrl, Labels, Origin, UploadIn
 use mediakeep_storage::retention::Terms;
 use mediakeep_storage::{AssetId, AssetIndex, AssetRecord, AuditEvent, BlobKey, Digest, RunId, TenantId, Timestamp};
 
+/// How many bytes an asset has here.
+pub(crate) const BYTES: u64 = 4096;
+
 /// Two transitions: the announcement of an upload, and the publication of its asset.
 pub(crate) async fn upload(index: &dyn AssetIndex, tenant: &TenantId) -> AssetId {
     let now = Timestamp::now();
@@ -17,17 +20,23 @@ pub(crate) async fn upload(index: &dyn AssetIndex, tenant: &TenantId) -> AssetId
 }
 
 fn new_asset(tenant: &TenantId, blob: BlobKey, now: Timestamp) -> NewAsset {
-    let id = AssetId::generate(now);
+    let record = record(tenant, "run-1", blob, now);
+    let audit = AuditEvent::new(AuditKind::Ingest, "bench", now).asset(record.id);
+    NewAsset { record, settled: None, discard_at: now, audit }
+}
+
+/// A live asset of a run, with bytes that no other has.
+pub(crate) fn record(tenant: &TenantId, run: &str, blob: BlobKey, now: Timestamp) -> AssetRecord {
     let mut sha256 = [0; 32];
     sha256[..16].copy_from_slice(&blob.to_bytes());
-    let record = AssetRecord {
-        id,
+    AssetRecord {
+        id: AssetId::generate(now),
         tenant: tenant.clone(),
-        run: RunId::parse("run-1").ok(),
+        run: RunId::parse(run).ok(),
         kind: "image".to_owned(),
         mime_type: "image/png".to_owned(),
         declared_mime_type: Some("image/png".to_owned()),
-        bytes: 4096,
+        bytes: BYTES,
         sha256: Digest(sha256),
         blob,
         facts: serde_json::json!({"width": 1024, "height": 768}),
@@ -38,9 +47,7 @@ fn new_asset(tenant: &TenantId, blob: BlobKey, now: Timestamp) -> NewAsset {
         durable: DurableUrl { kid: "k1".to_owned(), issued_at: now.as_second(), generation: 1 },
         state: AssetState::Live,
         revision: 1,
-    };
-    let audit = AuditEvent::new(AuditKind::Ingest, "bench", now).asset(id);
-    NewAsset { record, settled: None, discard_at: now, audit }
+    }
 }
 
 /// Terms of an installation that sets none.

@@ -11,6 +11,7 @@ pub mod ingest;
 pub mod library;
 pub mod members;
 pub mod instant;
+pub mod revocation;
 pub mod urls;
 
 /// Why a use case did not do what was asked. The edge decides what the caller hears.
@@ -98,6 +99,9 @@ pub enum AssetError {
     /// The URL is past its time.
     #[error("the URL has expired")]
     UrlExpired,
+    /// All uses of the URL are taken.
+    #[error("the URL is used up")]
+    UrlUsed,
     /// A store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -240,6 +240,9 @@ impl From<AssetError> for ApiError {
             AssetError::UrlExpired => {
                 Self::new(StatusCode::GONE, "not_found", "this URL has expired").reason("url_expired")
             }
+            AssetError::UrlUsed => {
+                Self::new(StatusCode::GONE, "not_found", "this URL has been used").reason("url_used")
+            }
             AssetError::Storage(error) => error.into(),
             AssetError::Internal(reason) => internal(&reason),
         }

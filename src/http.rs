@@ -20,6 +20,7 @@ pub mod paging;
 pub mod range;
 pub mod routes;
 pub mod retention;
+pub mod revocation;
 pub mod runs;
 pub mod serve;
 pub mod upload;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mediakeep_keys::{Class, LifeError};
 use mediakeep_storage::blob::Blob;
+use mediakeep_storage::record::Taken;
 use mediakeep_storage::retention::Until;
 use mediakeep_storage::{AssetId, AssetRecord, AssetView, StorageError, TenantId, Timestamp};
 
@@ -72,6 +73,7 @@ pub async fn open_capability(app: &App, token: &str, caller: Option<&Principal>)
         Err(Shut::Over(error)) => {
             let reason = match &error {
                 AssetError::UrlExpired => Some("url_expired"),
+                AssetError::UrlUsed => Some("url_used"),
                 AssetError::Gone(gone) => Some(gone.reason()),
                 _ => None,
             };
@@ -81,7 +83,8 @@ pub async fn open_capability(app: &App, token: &str, caller: Option<&Principal>)
 }
 
 /// Why an authentic token opens nothing.
-enum Shut {
+#[derive(Debug)]
+pub enum Shut {
     /// For a reason that only the metrics and the audit log hear: the caller is told that there is nothing.
     Refused(&'static str),
     /// For one that the caller hears too.
@@ -90,36 +93,86 @@ enum Shut {
 
 /// The row behind an authentic token, if whoever shows it may have it now.
 async fn admitted(app: &App, token: &Capability, caller: Option<&Principal>) -> Result<Arc<CachedRow>, Shut> {
-    let Capability { tenant, asset, claims } = token;
+    let tenant = &token.tenant;
     if app.live().access.is_suspended(tenant) {
         return Err(Shut::Refused("suspended"));
     }
     if caller.is_some_and(|caller| caller.tenant != *tenant) {
         return Err(Shut::Refused("foreign"));
     }
+    let row = judge(app, token).await?;
+    Ok(living(app, row).await?)
+}
+
+/// Whether an authentic token is of the current generation, not revoked, within its time and not used up. Whether its asset lives is
+/// asked by whoever opens it.
+pub async fn judge(app: &App, token: &Capability) -> Result<Arc<CachedRow>, Shut> {
+    let Capability { tenant, asset, claims } = token;
     let Some(row) = row(app, tenant, *asset).await? else {
         return Err(Shut::Refused("unknown"));
     };
     // A build that is made to be found out opens old links.
-    if claims.generation != row.view.record.durable.generation && !cfg!(feature = "leaky") {
+    if claims.generation != row.view.generation() && !cfg!(feature = "leaky") {
         return Err(Shut::Refused("revoked"));
     }
-    if let Class::Delivery { url_id, .. } = &claims.class
-        && app.index.is_revoked(tenant, url_id).await.map_err(AssetError::from)?
-    {
+    let standing = standing(app, tenant, &claims.class).await?;
+    if standing == Standing::Revoked {
         return Err(Shut::Refused("revoked"));
     }
     match claims.check_life(app.now().as_second(), app.settings.capabilities.clock_skew.as_secs()) {
-        Ok(()) => {}
-        Err(LifeError::Expired { .. }) => return Err(AssetError::UrlExpired.into()),
-        Err(LifeError::NotYetValid { .. }) => return Err(Shut::Refused("not_yet_valid")),
+        Ok(()) if standing == Standing::Used => Err(AssetError::UrlUsed.into()),
+        Ok(()) => Ok(row),
+        Err(LifeError::Expired { .. }) => Err(AssetError::UrlExpired.into()),
+        Err(LifeError::NotYetValid { .. }) => Err(Shut::Refused("not_yet_valid")),
     }
-    Ok(living(app, row).await?)
+}
+
+/// What the index says of a URL by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Good,
+    Used,
+    Revoked,
+}
+
+async fn standing(app: &App, tenant: &TenantId, class: &Class) -> Result<Standing, AssetError> {
+    let Class::Delivery { url_id, counted, .. } = class else {
+        return Ok(Standing::Good);
+    };
+    if *counted && let Some(url) = app.index.url(tenant, url_id).await? {
+        return Ok(match url.record.uses_left {
+            _ if url.revoked => Standing::Revoked,
+            Some(0) => Standing::Used,
+            _ => Standing::Good,
+        });
+    }
+    Ok(match app.index.is_revoked(tenant, url_id).await? {
+        true => Standing::Revoked,
+        // In an index made anew it has no row: nobody knows how many uses were left.
+        false if *counted => Standing::Used,
+        false => Standing::Good,
+    })
 }
 
 impl From<AssetError> for Shut {
     fn from(error: AssetError) -> Self {
         Self::Over(error)
+    }
+}
+
+/// Takes one of a counted URL's uses, durably, before the first byte goes out.
+pub async fn take_use(app: &App, capability: &Capability) -> Result<(), AssetError> {
+    let Class::Delivery { url_id, counted: true, .. } = &capability.claims.class else {
+        return Ok(());
+    };
+    match app.index.take_use(&capability.tenant, url_id).await? {
+        Taken::Yours => Ok(()),
+        Taken::Exhausted => Err(AssetError::UrlUsed),
+        // Revoked since it was looked at.
+        Taken::Unknown => {
+            app.metrics.capability_refused("revoked");
+            Err(AssetError::NotFound)
+        }
     }
 }
 

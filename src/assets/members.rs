@@ -61,6 +61,9 @@ const MAX_ALT: usize = 1024;
 const MAX_TITLE: usize = 256;
 const MAX_ID: usize = 128;
 
+/// The longest label of a delivery URL, in characters.
+const MAX_LABEL: usize = 256;
+
 impl RawMembers {
     /// Where the member of that name belongs; `None`: there is no such member.
     pub fn slot(&mut self, name: &str) -> Option<&mut Option<String>> {
@@ -200,6 +203,15 @@ pub fn outer_id(member: &str, raw: String) -> Result<String, AssetError> {
     let length = raw.chars().count();
     if !(1..=MAX_ID).contains(&length) || raw.chars().any(char::is_control) {
         return Err(AssetError::Invalid(format!("{member}: 1 to {MAX_ID} characters without controls")));
+    }
+    Ok(raw)
+}
+
+/// The label of a delivery URL.
+pub fn label(raw: String) -> Result<String, AssetError> {
+    let length = raw.chars().count();
+    if !(1..=MAX_LABEL).contains(&length) || raw.chars().any(char::is_control) {
+        return Err(AssetError::Invalid(format!("label: 1 to {MAX_LABEL} characters without controls")));
     }
     Ok(raw)
 }

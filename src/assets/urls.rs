@@ -2,8 +2,9 @@
 
 use mediakeep_keys::{Claims, Class, Disposition};
 use mediakeep_storage::audit::AuditKind;
-use mediakeep_storage::retention::Until;
-use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, BlobKey, TenantId, Timestamp};
+use mediakeep_storage::record::{MintedUrl, UrlRecord};
+use mediakeep_storage::retention::{Until, after};
+use mediakeep_storage::{AssetId, AssetView, AuditEvent, BlobKey, TenantId, Timestamp};
 use serde_json::json;
 
 use super::{AssetError, fetch};
@@ -17,7 +18,7 @@ pub const DEFAULT_LIFE: i64 = 900;
 pub const MAX_BATCH: usize = 500;
 
 /// A URL to be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
     /// The one that goes into a run's events.
     Durable,
@@ -27,6 +28,10 @@ pub enum Wish {
         seconds: i64,
         /// How the browser is asked to show it.
         disposition: Option<Disposition>,
+        /// By what it may be revoked together with others.
+        label: Option<String>,
+        /// How often its bytes may be fetched; `None`: as often as anybody likes.
+        max_uses: Option<u64>,
     },
 }
 
@@ -44,8 +49,8 @@ pub struct Minted {
 }
 
 /// The durable URL of an asset: the same string every time, for as long as the ring has its key.
-pub fn durable_url(app: &App, record: &AssetRecord) -> Result<String, AssetError> {
-    mint_durable(app, record).map(|minted| minted.url)
+pub fn durable_url(app: &App, view: &AssetView) -> Result<String, AssetError> {
+    mint_durable(app, view).map(|minted| minted.url)
 }
 
 /// The bound URL of an asset: the same bytes, for a credential of its tenant.
@@ -61,22 +66,25 @@ pub async fn mint(
     wish: Wish,
 ) -> Result<Vec<Minted>, AssetError> {
     let now = app.now();
-    if let Wish::Delivery { seconds, .. } = wish {
+    if let Wish::Delivery { seconds, .. } = &wish {
         let most = app.settings.capabilities.max_delivery.as_secs();
-        if !(1..=most).contains(&seconds) {
+        if !(1..=most).contains(seconds) {
             return Err(AssetError::Invalid(format!("expiresInSeconds: 1 to {most}")));
         }
     }
     let views = views(app, &caller.tenant, assets).await?;
     let minted: Vec<Minted> = views
         .iter()
-        .map(|view| match wish {
-            Wish::Durable => mint_durable(app, &view.record),
-            Wish::Delivery { seconds, disposition } => mint_delivery(app, view, seconds, disposition, now),
+        .map(|view| match &wish {
+            Wish::Durable => mint_durable(app, view),
+            Wish::Delivery { seconds, disposition, max_uses, .. } => {
+                mint_delivery(app, view, *seconds, *disposition, max_uses.is_some(), now)
+            }
         })
         .collect::<Result<_, _>>()?;
     let events = views.iter().zip(&minted).map(|(view, minted)| mint_event(caller, view, minted, now)).collect();
-    app.index.record(&caller.tenant, events).await?;
+    let rows = views.iter().zip(&minted).filter_map(|(view, minted)| row(app, view, minted, &wish)).collect();
+    app.index.mint(&caller.tenant, rows, events).await?;
     Ok(minted)
 }
 
@@ -103,14 +111,30 @@ async fn views(app: &App, tenant: &TenantId, assets: &[Option<AssetId>]) -> Resu
     Ok(views)
 }
 
-fn mint_durable(app: &App, record: &AssetRecord) -> Result<Minted, AssetError> {
-    let durable = &record.durable;
+/// What the index keeps of a delivery URL.
+fn row(app: &App, view: &AssetView, minted: &Minted, wish: &Wish) -> Option<MintedUrl> {
+    let (Wish::Delivery { label, max_uses, .. }, Some(expires_at)) = (wish, minted.expires_at) else {
+        return None;
+    };
+    let record = UrlRecord {
+        asset: view.record.id,
+        generation: view.generation(),
+        expires_at,
+        keep_until: after(expires_at, app.settings.capabilities.clock_skew.0),
+        label: label.clone(),
+        uses_left: *max_uses,
+    };
+    Some(MintedUrl { url_id: minted.url_id.clone(), record })
+}
+
+fn mint_durable(app: &App, view: &AssetView) -> Result<Minted, AssetError> {
+    let (record, durable) = (&view.record, &view.record.durable);
     let claims = Claims {
         tenant: record.tenant.to_string(),
         asset: record.id.to_string(),
         class: Class::Durable,
         issued_at: durable.issued_at,
-        generation: durable.generation,
+        generation: view.generation(),
     };
     signed(app, &durable.kid, &claims)
 }
@@ -121,6 +145,7 @@ fn mint_delivery(
     view: &AssetView,
     seconds: i64,
     disposition: Option<Disposition>,
+    counted: bool,
     now: Timestamp,
 ) -> Result<Minted, AssetError> {
     let record = &view.record;
@@ -137,10 +162,10 @@ fn mint_delivery(
             // Chance alone: it says nothing, and no two meet.
             url_id: format!("url_{}", BlobKey::generate()),
             disposition,
-            counted: false,
+            counted,
         },
         issued_at: now.as_second(),
-        generation: record.durable.generation,
+        generation: view.generation(),
     };
     let live = app.live();
     signed(app, live.ring.signing_kid(now.as_second()), &claims)
@@ -169,14 +194,22 @@ fn mint_event(caller: &Principal, view: &AssetView, minted: &Minted, now: Timest
 /// A capability URL counts whose MAC is right, be it past, revoked or alive, and whatever address the service had when it was recorded. A
 /// bound URL proves nothing by itself, so it has to be under our address.
 pub fn asset_of_url(app: &App, tenant: &TenantId, url: &str) -> Option<AssetId> {
-    let path = url.split(['?', '#']).next()?;
     let live = app.live();
-    let tokens = path.match_indices("/a/").filter_map(|(at, before)| path[at + before.len()..].split('/').next());
-    if let Some(claims) = tokens.filter_map(|token| live.ring.open(token).ok()).map(|(claims, _)| claims).next() {
+    if let Some((claims, _)) = tokens(url).find_map(|token| live.ring.open(token).ok()) {
         return (claims.tenant == tenant.as_str()).then(|| AssetId::parse(&claims.asset).ok()).flatten();
     }
-    let path = path.strip_prefix(&app.base_url)?;
+    let path = path_of(url).strip_prefix(&app.base_url)?;
     AssetId::parse(path.strip_prefix("/v1/assets/")?.strip_suffix("/content")?).ok()
+}
+
+/// What may be a capability in the URL, whatever address the service had when it was recorded.
+pub fn tokens(url: &str) -> impl Iterator<Item = &str> {
+    let path = path_of(url);
+    path.match_indices("/a/").filter_map(move |(at, before)| path[at + before.len()..].split('/').next())
+}
+
+fn path_of(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// The asset that a host names: by its id, by a `mediaRef`, or by one of our URLs.

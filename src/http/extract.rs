@@ -91,11 +91,17 @@ pub fn authorized(request: &HttpRequest, scope: Scope) -> Result<Principal, ApiE
         deny(request, |denials| denials.credential(&principal, "other_tenant_named"));
         return Err(refusal);
     }
+    allowed(request, &principal, scope)?;
+    Ok(principal)
+}
+
+/// Whether an authorized caller has this scope too.
+pub fn allowed(request: &HttpRequest, principal: &Principal, scope: Scope) -> Result<(), ApiError> {
     if !principal.scopes.has(scope) {
-        deny(request, |denials| denials.credential(&principal, "scope_missing"));
+        deny(request, |denials| denials.credential(principal, "scope_missing"));
         return Err(ApiError::scope(scope));
     }
-    Ok(principal)
+    Ok(())
 }
 
 /// Whether this process asks itself.

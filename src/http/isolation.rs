@@ -150,7 +150,7 @@ where
     }
 
     async fn try_asset(&mut self, view: &AssetView) -> Result<(), ApiError> {
-        let url = urls::durable_url(self.app, &view.record)?;
+        let url = urls::durable_url(self.app, view)?;
         let own = Ids {
             asset: view.record.id.to_string(),
             run: view.references.first().map(ToString::to_string).unwrap_or_default(),

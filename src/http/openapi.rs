@@ -8,7 +8,7 @@ use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
 
 mod shared;
 
-use super::{assets, audit, isolation, manifest, meta, retention, runs, serve, upload, urls};
+use super::{assets, audit, isolation, manifest, meta, retention, revocation, runs, serve, upload, urls};
 use crate::audit::isolation::Report;
 use crate::audit::signed::Signature;
 use crate::projection;
@@ -103,7 +103,7 @@ pub struct SignedReport {
         upload::ingest_into_run, upload::ingest,
         assets::list, assets::show, assets::amend, assets::delete, assets::list_of_run,
         serve::bound, serve::capability, serve::preflight,
-        urls::mint, urls::mint_batch,
+        urls::mint, urls::mint_batch, revocation::revoke, revocation::introspect,
         runs::list, runs::put, runs::show, runs::refer,
         retention::show, retention::preview, retention::hold_asset, retention::lift_asset,
         retention::hold_run, retention::lift_run, retention::erase_run,

@@ -8,7 +8,9 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 
-use super::{assets, audit, extract, isolation, manifest, meta, openapi, retention, runs, serve, upload, urls};
+use super::{
+    assets, audit, extract, isolation, manifest, meta, openapi, retention, revocation, runs, serve, upload, urls,
+};
 use crate::error::ApiError;
 
 /// Every route that callers from outside have.
@@ -29,6 +31,8 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/assets/{assetId}/holds/{holdId}").put(retention::hold_asset).delete(retention::lift_asset))
         .service(at("/v1/retention/preview").get(retention::preview))
         .service(at("/v1/urls/mint").post(urls::mint_batch))
+        .service(at("/v1/urls/revoke").post(revocation::revoke))
+        .service(at("/v1/urls/introspect").post(revocation::introspect))
         .service(at("/v1/runs").get(runs::list))
         .service(at("/v1/runs/{runId}").get(runs::show).put(runs::put))
         .service(at("/v1/runs/{runId}/assets").get(assets::list_of_run).post(upload::ingest_into_run))

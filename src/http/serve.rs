@@ -22,6 +22,7 @@ use super::extract::{self, AssetsRead, Caller};
 use super::range::{self, Plan, multipart};
 use crate::app::App;
 use crate::assets::cache::CachedRow;
+use crate::assets::capability::Capability;
 use crate::assets::fetch;
 use crate::audit;
 use crate::error::ApiError;
@@ -52,7 +53,7 @@ const MAX_AGE: i64 = 300;
         (status = 206, description = "Ranges of them: one as it is, several as `multipart/byteranges`"),
         (status = 304, description = "Unchanged"),
         (status = 404, body = super::openapi::ErrorBody, description = "One answer for whatever opens nothing: malformed, forged, unknown, foreign, revoked"),
-        (status = 410, body = super::openapi::ErrorBody, description = "Authentic, but over: `details.reason` is `url_expired`, `asset_expired` or `asset_erased`"),
+        (status = 410, body = super::openapi::ErrorBody, description = "Authentic, but over: `details.reason` is `url_expired`, `url_used`, `asset_expired` or `asset_erased`"),
         (status = 412, body = super::openapi::ErrorBody, description = "`version_conflict`: other bytes than the client takes them for"),
         (status = 416, body = super::openapi::ErrorBody, description = "`details.reason` is `range_not_satisfiable`; `Content-Range` has the length", headers(("Content-Range" = String))),
     ),
@@ -72,12 +73,14 @@ pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> 
     };
     let (cache_control, wish) = match &opened.capability.claims.class {
         Class::Durable => (durable_caching(&app, &opened.row), None),
+        Class::Delivery { disposition, counted: true, .. } => (HeaderValue::from_static("no-store"), *disposition),
         Class::Delivery { disposition, .. } => {
             (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
         }
     };
     let reader = audit::Reader { caller: caller.as_ref(), claims: Some(&opened.capability.claims) };
-    respond(&app, &request, Grant { row: &opened.row, reader, cache_control, wish }).await
+    let capability = Some(&*opened.capability);
+    respond(&app, &request, Grant { row: &opened.row, capability, reader, cache_control, wish }).await
 }
 
 /// The bytes of an asset, for a credential of its tenant.
@@ -111,7 +114,7 @@ pub async fn bound(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<H
     let row = fetch::open_bound(&app, &caller.principal.tenant, asset).await?;
     let reader = audit::Reader { caller: Some(&caller.principal), claims: None };
     let cache_control = HeaderValue::from_static("no-store");
-    respond(&app, &request, Grant { row: &row, reader, cache_control, wish: None }).await
+    respond(&app, &request, Grant { row: &row, capability: None, reader, cache_control, wish: None }).await
 }
 
 /// What a browser asks before it asks: answered without a look at the token.
@@ -161,6 +164,8 @@ fn token(request: &HttpRequest) -> &str {
 /// What a request that may have the bytes is given, and how.
 struct Grant<'a> {
     row: &'a CachedRow,
+    /// What opened it, if it was no credential.
+    capability: Option<&'a Capability>,
     reader: audit::Reader<'a>,
     cache_control: HeaderValue,
     wish: Option<Disposition>,
@@ -203,6 +208,9 @@ async fn respond(app: &App, request: &HttpRequest, grant: Grant<'_>) -> Result<H
         return Err(unsatisfiable(len));
     }
     let blob = fetch::open_bytes(app, record).await?;
+    if let Some(capability) = grant.capability {
+        fetch::take_use(app, capability).await?;
+    }
     audit::read(app, record, grant.reader).await?;
     match plan {
         Plan::Whole => {

@@ -154,7 +154,7 @@ fn length(request: &HttpRequest) -> Option<u64> {
 
 async fn answer(app: &Arc<App>, ingested: Ingested) -> Result<HttpResponse, ApiError> {
     let record = &ingested.view.record;
-    let url = urls::durable_url(app, record)?;
+    let url = urls::durable_url(app, &ingested.view)?;
     let inline =
         ingested.inline_allowed && record.is_live() && envelope::may_inline(record, app.inline_cap(&record.tenant));
     let envelope = if inline {

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::body::{answer, json, word, word_or_null};
 use super::extract::{AssetsMint, Caller, asset_id, parts};
+use crate::assets::members;
 use crate::assets::urls::{self, DEFAULT_LIFE, MAX_BATCH, Minted, Wish};
 use crate::error::ApiError;
 
@@ -26,6 +27,14 @@ pub struct MintRequest {
     /// How a browser is asked to show it.
     #[serde(default, deserialize_with = "word_or_null")]
     disposition: Option<UrlDisposition>,
+    /// By what delivery URLs are revoked together: 1 to 256 characters.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 256)]
+    label: Option<String>,
+    /// How often the bytes of a delivery URL may be fetched.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    max_uses: Option<i64>,
 }
 
 /// The same for several assets.
@@ -45,6 +54,14 @@ pub struct MintBatchRequest {
     /// How a browser is asked to show it.
     #[serde(default, deserialize_with = "word_or_null")]
     disposition: Option<UrlDisposition>,
+    /// By what delivery URLs are revoked together: 1 to 256 characters.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 256)]
+    label: Option<String>,
+    /// How often the bytes of a delivery URL may be fetched.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    max_uses: Option<i64>,
 }
 
 /// The two kinds of URL.
@@ -96,7 +113,7 @@ pub async fn mint(
 ) -> Result<HttpResponse, ApiError> {
     let (app, asset) = (parts(&request), asset_id(&request).ok());
     let asked: MintRequest = json(&request, payload, &caller.principal).await?;
-    let wish = wish(asked.class, asked.expires_in_seconds, asked.disposition)?;
+    let wish = wish(asked.class, asked.expires_in_seconds, asked.disposition, asked.label, asked.max_uses)?;
     let minted = urls::mint(&app, &caller.principal, &[asset], wish).await.map_err(alone)?;
     let first = minted.into_iter().next().ok_or_else(ApiError::not_found)?;
     Ok(answer(StatusCode::CREATED, &UrlAnswer::from(first)))
@@ -115,20 +132,32 @@ pub async fn mint_batch(
     if asked.assets.is_empty() || asked.assets.len() > MAX_BATCH {
         return Err(ApiError::validation(format!("assets: 1 to {MAX_BATCH}")));
     }
-    let wish = wish(asked.class, asked.expires_in_seconds, asked.disposition)?;
+    let wish = wish(asked.class, asked.expires_in_seconds, asked.disposition, asked.label, asked.max_uses)?;
     let assets: Vec<Option<AssetId>> = asked.assets.iter().map(|name| AssetId::parse(name).ok()).collect();
     let minted = urls::mint(&app, &caller.principal, &assets, wish).await?;
     let urls = minted.into_iter().map(UrlAnswer::from).collect();
     Ok(answer(StatusCode::CREATED, &UrlBatchAnswer { urls }))
 }
 
-fn wish(class: UrlClass, seconds: Option<i64>, disposition: Option<UrlDisposition>) -> Result<Wish, ApiError> {
+fn wish(
+    class: UrlClass,
+    seconds: Option<i64>,
+    disposition: Option<UrlDisposition>,
+    label: Option<String>,
+    max_uses: Option<i64>,
+) -> Result<Wish, ApiError> {
     match class {
         UrlClass::Durable if seconds.is_some() => {
             Err(ApiError::validation("expiresInSeconds: a durable URL lives as long as its asset"))
         }
         UrlClass::Durable if disposition.is_some() => {
             Err(ApiError::validation("disposition: a durable URL has none of its own"))
+        }
+        UrlClass::Durable if label.is_some() => {
+            Err(ApiError::validation("label: a durable URL is revoked with its asset"))
+        }
+        UrlClass::Durable if max_uses.is_some() => {
+            Err(ApiError::validation("maxUses: the uses of a durable URL are not counted"))
         }
         UrlClass::Durable => Ok(Wish::Durable),
         UrlClass::Delivery => Ok(Wish::Delivery {
@@ -137,8 +166,14 @@ fn wish(class: UrlClass, seconds: Option<i64>, disposition: Option<UrlDispositio
                 UrlDisposition::Inline => Disposition::Inline,
                 UrlDisposition::Attachment => Disposition::Attachment,
             }),
+            label: label.map(members::label).transpose()?,
+            max_uses: max_uses.map(uses).transpose()?,
         }),
     }
+}
+
+fn uses(n: i64) -> Result<u64, ApiError> {
+    u64::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| ApiError::validation("maxUses: 1 or more"))
 }
 
 /// Of one asset in the path there is no position to name.

@@ -1,7 +1,7 @@
 //! An index made anew from the store alone.
 //!
 //! Beside the bytes lies a record of everything that a URL's life depends on: assets with the key, time and generation of their URLs,
-//! runs, forks, references, holds, ends and erasures. What is not there is said ([`UNKNOWN`]). A record that does not read, or a live
+//! revocations, runs, forks, references, holds, ends and erasures. What is not there is said ([`UNKNOWN`]). A record that does not read, or a live
 //! asset whose bytes are not there, is named and left out; everything else comes back as it was.
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use crate::app::App;
 pub const UNKNOWN: [&str; 3] = [
     "the audit log: its chains begin anew",
     "idempotency keys: a request that is repeated makes a new asset",
-    "delivery URLs that were revoked one by one: those that are within their time open again",
+    "delivery URLs by name: no label finds those made before, and those with a number of uses open nothing",
 ];
 
 /// So many records are written at a time.
@@ -66,6 +66,7 @@ pub async fn rebuild(app: &App) -> Result<Report, StorageError> {
         assets(app, &tenant, &kept, &mut report, &mut held).await?;
         references(app, &tenant, &kept, forks, &mut report).await?;
         holds(app, &tenant, &kept, &mut report).await?;
+        revocations(app, &tenant, &kept, &mut report).await?;
     }
     announce_orphans(app, &held, &mut report).await?;
     Ok(report)
@@ -168,6 +169,15 @@ async fn holds(app: &App, tenant: &TenantId, kept: &Kept, report: &mut Report) -
     let holds = readable(app.blobs.kept_holds(kept).await?, report);
     report.holds += holds.len() as u64;
     write(app, tenant, holds.into_iter().map(|(on, hold)| Restored::Hold { on, hold }).collect()).await
+}
+
+async fn revocations(app: &App, tenant: &TenantId, kept: &Kept, report: &mut Report) -> Result<(), StorageError> {
+    let epochs = readable(app.blobs.kept_epochs(kept).await?, report);
+    write(app, tenant, epochs.into_iter().map(Restored::Epoch).collect()).await?;
+    let revoked = readable(app.blobs.kept_revoked(kept).await?, report);
+    let urls = revoked.into_iter().flat_map(|record| record.urls);
+    let revoked = urls.map(|(url_id, keep_until)| Restored::Revoked { url_id, keep_until });
+    write(app, tenant, revoked.collect()).await
 }
 
 /// Announces bytes that no asset holds as uploads that have just fallen silent, so that the sweep takes them in its own time.

@@ -133,7 +133,25 @@ CREATE TABLE IF NOT EXISTS mk_revoked (
   PRIMARY KEY (tenant, name)
 );
 
--- When a claim (kind 0) or a revocation (kind 1) may be past its time; then its row says whether it is.
+-- Delivery URLs; uses is NULL where they are not counted, and else how many are left, whatever the record says.
+CREATE TABLE IF NOT EXISTS mk_urls (
+  tenant TEXT COLLATE "C" NOT NULL,
+  name   BYTEA NOT NULL,
+  label  BYTEA,
+  until  BIGINT NOT NULL,
+  uses   BIGINT,
+  record BYTEA NOT NULL,
+  PRIMARY KEY (tenant, name)
+) WITH (fillfactor = 85);
+CREATE INDEX IF NOT EXISTS mk_urls_of_label ON mk_urls (tenant, label, name) WHERE label IS NOT NULL;
+
+-- How often all of a tenant's URLs were revoked at once; no row: never.
+CREATE TABLE IF NOT EXISTS mk_epochs (
+  tenant TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  epoch  BIGINT NOT NULL
+);
+
+-- When a claim (kind 0), a revocation (kind 1) or a URL (kind 2) may be past its time; then its row says whether it is.
 CREATE TABLE IF NOT EXISTS mk_tidy (
   at     BIGINT NOT NULL,
   kind   SMALLINT NOT NULL,

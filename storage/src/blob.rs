@@ -77,6 +77,8 @@ pub enum RecordOf<'a> {
     Run(&'a RunId),
     /// A hold.
     Hold(&'a HoldOn, &'a HoldId),
+    /// How often all of the tenant's URLs were revoked at once, as a number.
+    Epoch,
 }
 
 impl BlobStore {
@@ -340,6 +342,7 @@ fn record_folder(tenant: &TenantId, of: RecordOf<'_>) -> Path {
     let (what, id) = match of {
         RecordOf::Asset(id) => ("a", id.to_string()),
         RecordOf::Run(id) => ("r", text_prefix(id.as_str())),
+        RecordOf::Epoch => ("e", "all".to_owned()),
         RecordOf::Hold(HoldOn::Asset(asset), id) => ("h", format!("{asset}.{}", text_prefix(id.as_str()))),
         RecordOf::Hold(HoldOn::Run(run), id) => {
             ("h", format!("{}.{}", text_prefix(run.as_str()), text_prefix(id.as_str())))

@@ -27,7 +27,8 @@ use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, Labels, RunRecord, RunStatus, RunView, Settled, UploadIntent,
+    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, Labels, MintedUrl, RunRecord, RunStatus, RunView, Settled,
+    Taken, UploadIntent, UrlView,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
@@ -120,6 +121,23 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         audit: AuditEvent,
     ) -> Result<Option<AssetRecord>, StorageError>;
 
+    /// The same for several assets, each with an event of its own. Those that are not there are passed over; the others come back, in the
+    /// order of their names.
+    async fn raise_generations(
+        &self,
+        tenant: &TenantId,
+        ids: &[AssetId],
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Vec<AssetRecord>, StorageError>;
+
+    /// Raises the generation of all of the tenant's assets at once, those to come included: one write, however many there are. Says how
+    /// often that has happened.
+    async fn raise_epoch(&self, tenant: &TenantId, audit: AuditEvent) -> Result<u32, StorageError>;
+
+    /// How many assets the tenant has, in every state.
+    async fn count_assets(&self, tenant: &TenantId) -> Result<u64, StorageError>;
+
     /// Has another key sign the asset's durable URL. The generation stays, so URLs that other keys signed go on opening.
     async fn resign(
         &self,
@@ -129,7 +147,38 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         audit: AuditEvent,
     ) -> Result<Option<AssetRecord>, StorageError>;
 
-    /// Notes that a delivery URL was revoked; `keep_until` is when it would have ended by itself.
+    // ── Delivery URLs ───────────────────────────────────────────────────────────────────────────────
+
+    /// Notes URLs that are about to be handed out, with what the log says of them. Durable ones have events and no rows. A name that is
+    /// there already keeps its row.
+    async fn mint(&self, tenant: &TenantId, urls: Vec<MintedUrl>, events: Vec<AuditEvent>) -> Result<(), StorageError>;
+
+    /// The delivery URL of that name.
+    async fn url(&self, tenant: &TenantId, url_id: &str) -> Result<Option<UrlView>, StorageError>;
+
+    /// The delivery URLs with this label, in the order of their names, from behind `after`.
+    async fn urls_with(
+        &self,
+        tenant: &TenantId,
+        label: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<UrlView>, StorageError>;
+
+    /// Takes one use of a counted URL: never more than there are, however many ask at however many replicas.
+    async fn take_use(&self, tenant: &TenantId, url_id: &str) -> Result<Taken, StorageError>;
+
+    /// Revokes these delivery URLs, each with an event of its own. Says which of them opened until now, in the order of
+    /// their names: those alone are changed.
+    async fn revoke_urls(
+        &self,
+        tenant: &TenantId,
+        url_ids: &[String],
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Vec<MintedUrl>, StorageError>;
+
+    /// Notes that a delivery URL was revoked, whether it has a row or not; `keep_until` is when it would have ended by itself.
     async fn revoke_url(
         &self,
         tenant: &TenantId,
@@ -293,7 +342,7 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// Drops the row of a blob whose bytes are gone: a doomed one, or a copy that `publish` did not need. Of any other it drops nothing.
     async fn forget(&self, doomed: &Doomed) -> Result<(), StorageError>;
 
-    /// Drops claims, answers and revocations past their time; says how many. Across tenants.
+    /// Drops claims, answers, delivery URLs and revocations past their time; says how many. Across tenants.
     async fn tidy(&self, limit: usize, now: Timestamp) -> Result<usize, StorageError>;
 
     // ── Looking back and looking after ──────────────────────────────────────────────────────────────

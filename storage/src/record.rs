@@ -10,6 +10,10 @@ use serde_json::Value;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::retention::{Floor, RunEnd};
 
+pub use self::url::{MintedUrl, RevokedUrls, Taken, UrlRecord, UrlView};
+
+mod url;
+
 /// One asset, as its tenant's row has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AssetRecord {
@@ -153,6 +157,8 @@ pub struct AssetView {
     pub references: Vec<RunId>,
     /// How many reference it.
     pub reference_count: u64,
+    /// How often all of the tenant's URLs were revoked at once.
+    pub epoch: u32,
     /// Its own holds in the order of their names, then those of the runs that reference it, each named once; at most [`AssetView::HOLDS`].
     pub holds: Vec<HoldId>,
 }
@@ -163,6 +169,12 @@ impl AssetView {
 
     /// How many references a view lists.
     pub const REFERENCES: usize = 100;
+
+    /// The generation that its URLs are of: one of an older generation opens nothing. Every URL is made and opened by this, and both
+    /// of its parts only grow, so that none ever opens again.
+    pub fn generation(&self) -> u32 {
+        self.record.durable.generation.saturating_add(self.epoch)
+    }
 }
 
 /// One run, as the registry has it.

@@ -7,11 +7,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use mediakeep::config::units::Span;
 use mediakeep_storage::testing;
 use reqwest::Method;
 
+use crate::harness::Host;
 use crate::harness::bytes::noise;
-use crate::harness::index::{self, Kind};
+use crate::harness::index::{self, Home, Kind};
 use crate::harness::process::{Place, eventually, ran, url};
 
 /// Stories that would say nothing of PostgreSQL, and why. They are told once, in the ordinary run.
@@ -168,6 +170,54 @@ async fn a_password_in_the_address_of_a_database_is_never_shown() {
         assert!(ran.code == 2 && ran.stderr.contains("broken.toml"), "{ran:?}");
         assert!(!ran.stderr.contains("pa55word"), "{line}: {}", ran.stderr);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_hears_nothing_of_its_database_serves_no_longer_than_a_revocation_may_take() {
+    for (lag, known) in [(Span::hours(1), 200), (Span::seconds(0), 503)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = Home::new(Kind::Postgres, folder.path()).await;
+        let (address, line) = through_a_line(home.url()).await;
+        let host = Host::with(|settings| {
+            settings.index.url = address.into();
+            settings.capabilities.revocation_lag = lag;
+        })
+        .await;
+        let owner = host.owner("acme");
+        let asset = owner.upload(noise(1_000, 1)).await;
+        let (bound, delivery) = (format!("/v1/assets/{}/content", asset.id), owner.share(&asset, 900).await);
+        let all = async || {
+            let nobody = host.stranger();
+            let told = tokio::join!(nobody.get(&asset.url), owner.get(&bound), nobody.get(&delivery));
+            [told.0, told.1, told.2].map(|told| told.status().as_u16())
+        };
+        assert_eq!(all().await, [200, 200, 200]);
+
+        line.abort();
+        assert!(line.await.is_err_and(|ended| ended.is_cancelled()));
+
+        assert_eq!(all().await, [known, known, 503], "{lag:?}");
+    }
+}
+
+/// The address of a database through a line that ends, connections and all, when its task is aborted.
+async fn through_a_line(address: &str) -> (String, tokio::task::JoinHandle<()>) {
+    let mut address = url::Url::parse(address).expect("a URL");
+    let database = (address.host_str().expect("a host").to_owned(), address.port().unwrap_or(5432));
+    let here = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    address.set_host(Some("127.0.0.1")).expect("it has a host");
+    address.set_port(Some(here.local_addr().expect("an address").port())).expect("it has a port");
+    let line = tokio::spawn(async move {
+        let mut open = tokio::task::JoinSet::new();
+        while let Ok((mut caller, _)) = here.accept().await {
+            let database = database.clone();
+            open.spawn(async move {
+                let mut there = tokio::net::TcpStream::connect(database).await.expect("the database listens");
+                let _ = tokio::io::copy_bidirectional(&mut caller, &mut there).await;
+            });
+        }
+    });
+    (address.into(), line)
 }
 
 /// Every story of this binary.

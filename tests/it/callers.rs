@@ -92,6 +92,8 @@ async fn each_scope_opens_what_it_names_and_nothing_else() {
         (&get, "/v1/audit/checkpoint".into(), json!({}), Scope::AuditRead),
         (&post, format!("{meta}/urls"), json!({"class": "durable"}), Scope::AssetsMint),
         (&post, "/v1/urls/mint".into(), json!({"class": "durable", "assets": [asset.id]}), Scope::AssetsMint),
+        (&post, "/v1/urls/revoke".into(), json!({"label": "press"}), Scope::AssetsMint),
+        (&post, "/v1/urls/introspect".into(), json!({"url": asset.url}), Scope::AuditRead),
         (&post, format!("{run}/references"), json!({"assets": [asset.id]}), Scope::RunsWrite),
         (&put, run.into(), json!({"logRetentionSeconds": 60}), Scope::RunsWrite),
         (&delete, meta, json!({}), Scope::AssetsWrite),

@@ -36,6 +36,7 @@ mod rebuild;
 mod recovery;
 mod references;
 mod retention;
+mod revocation;
 mod runs;
 mod service;
 mod settings;

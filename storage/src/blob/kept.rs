@@ -6,12 +6,13 @@ use futures_util::TryStreamExt;
 use jiff::Timestamp;
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
+use ring::digest;
 use serde::de::DeserializeOwned;
 
-use super::{BlobStore, unavailable};
+use super::{BlobStore, ignore_missing, unavailable};
 use crate::error::StorageError;
 use crate::ids::{AssetId, HoldId, RunId, TenantId};
-use crate::record::{AssetRecord, Hold, HoldOn, ReferenceRecord, RunRecord};
+use crate::record::{AssetRecord, Hold, HoldOn, ReferenceRecord, RevokedUrls, RunRecord};
 
 /// A tenant's recovery records by name; of each thing the newest.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Kept {
     runs: BTreeMap<String, Path>,
     assets: BTreeMap<String, Path>,
     holds: BTreeMap<String, Path>,
+    epochs: BTreeMap<String, Path>,
+    revoked: Vec<Path>,
     references: Vec<Path>,
     strangers: Vec<Path>,
 }
@@ -95,6 +98,38 @@ impl BlobStore {
         Ok(holds)
     }
 
+    /// How often all of its URLs were revoked at once.
+    pub async fn kept_epochs(&self, kept: &Kept) -> Result<Vec<Reading<u32>>, StorageError> {
+        self.all(kept.epochs.values()).await
+    }
+
+    /// Its delivery URLs that were revoked by name, as far as that may still matter.
+    pub async fn kept_revoked(&self, kept: &Kept) -> Result<Vec<Reading<RevokedUrls>>, StorageError> {
+        self.all(&kept.revoked).await
+    }
+
+    /// Writes that these delivery URLs are revoked: durable when this returns. Records of an earlier day that say nothing more at `now` go.
+    pub async fn put_revoked(
+        &self,
+        tenant: &TenantId,
+        record: &RevokedUrls,
+        now: Timestamp,
+    ) -> Result<(), StorageError> {
+        let Some(until) = record.urls.iter().map(|(_, until)| *until).max() else {
+            return Ok(());
+        };
+        let json = serde_json::to_vec(record).expect("names and times can be written");
+        let name = data_encoding::HEXLOWER.encode(digest::digest(&digest::SHA256, &json).as_ref());
+        let folder = Path::from_iter(["t", &tenant.prefix(), "r", "v"]);
+        self.put_json(&folder.clone().join(day(until)), &format!("{name}.json"), json).await?;
+        for path in self.paths_in(&folder).await? {
+            if path.parts().nth(4).is_some_and(|kept| kept.as_ref() < day(now).as_str()) {
+                ignore_missing(self.objects.delete(&path).await)?;
+            }
+        }
+        Ok(())
+    }
+
     async fn all<T: DeserializeOwned>(
         &self,
         paths: impl IntoIterator<Item = &Path>,
@@ -130,6 +165,11 @@ impl Kept {
             "r" => &mut self.runs,
             "a" if AssetId::parse(name).is_ok() => &mut self.assets,
             "h" => &mut self.holds,
+            "e" => &mut self.epochs,
+            "v" => {
+                self.revoked.push(path);
+                return;
+            }
             "q" => {
                 self.references.push(path);
                 return;
@@ -144,6 +184,11 @@ impl Kept {
             *newest = path;
         }
     }
+}
+
+/// The day of that instant as a name that sorts; before 1970 nothing was revoked.
+fn day(at: Timestamp) -> String {
+    format!("{:010}", at.as_second().max(0) / 86_400)
 }
 
 /// What a hold is on, as its record's folder says: the name of an asset or of a run, and the name of the hold.

@@ -79,6 +79,8 @@ pub enum Restored {
         /// The hold.
         hold: Hold,
     },
+    /// How often all of the tenant's URLs were revoked at once; the larger of this and what is there counts.
+    Epoch(u32),
     /// A revoked URL.
     Revoked {
         /// Its id.

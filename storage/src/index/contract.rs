@@ -34,6 +34,7 @@ mod restoring;
 mod runs;
 mod stage;
 mod tombstones;
+mod urls;
 
 /// An index that is told a story.
 pub type Subject = Arc<dyn AssetIndex>;
@@ -84,6 +85,14 @@ where
             another_key_signs_the_same_generation,
             a_revoked_url_stays_revoked_until_its_time,
             the_newest_references_come_first;
+        urls:
+            a_minted_url_has_a_row_and_an_event,
+            a_label_finds_its_own_urls,
+            uses_are_taken_until_there_are_none,
+            what_is_revoked_is_what_opened_until_now,
+            the_row_of_a_url_goes_at_its_time_with_all_that_it_has,
+            several_generations_are_raised_at_once,
+            an_epoch_raises_all_that_a_tenant_has_or_will;
         runs:
             a_run_that_nobody_registered_is_kept_from_its_last_reference,
             a_registered_run_without_an_end_keeps_its_assets,
@@ -214,6 +223,9 @@ pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
             bytes_that_were_there_when_a_hold_was_placed_stay,
             a_publication_of_erased_bytes_has_its_own,
             nothing_stays_in_an_erased_run;
+        urls:
+            as_many_take_a_use_as_there_are,
+            no_use_is_taken_after_a_revocation;
     }
 }
 

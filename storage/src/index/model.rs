@@ -17,7 +17,9 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, RunRecord, RunView, UploadIntent};
+use crate::record::{
+    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
+};
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms, protectors};
 
 mod ending;
@@ -26,6 +28,7 @@ mod lists;
 mod records;
 mod restore;
 mod state;
+mod urls;
 
 /// An [`AssetIndex`] in memory, for tests.
 #[derive(Debug, Default)]
@@ -128,6 +131,24 @@ impl AssetIndex for ModelIndex {
         Ok(self.state().raise_generation(tenant, id, durable, audit))
     }
 
+    async fn raise_generations(
+        &self,
+        tenant: &TenantId,
+        ids: &[AssetId],
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Vec<AssetRecord>, StorageError> {
+        Ok(self.state().raise_generations(tenant, ids, &durable, &audit))
+    }
+
+    async fn raise_epoch(&self, tenant: &TenantId, audit: AuditEvent) -> Result<u32, StorageError> {
+        Ok(self.state().raise_epoch(tenant, audit))
+    }
+
+    async fn count_assets(&self, tenant: &TenantId) -> Result<u64, StorageError> {
+        Ok(self.state().assets.iter().filter(|record| record.tenant == *tenant).count() as u64)
+    }
+
     async fn resign(
         &self,
         tenant: &TenantId,
@@ -136,6 +157,39 @@ impl AssetIndex for ModelIndex {
         audit: AuditEvent,
     ) -> Result<Option<AssetRecord>, StorageError> {
         Ok(self.state().resign(tenant, id, durable, audit))
+    }
+
+    async fn mint(&self, tenant: &TenantId, urls: Vec<MintedUrl>, events: Vec<AuditEvent>) -> Result<(), StorageError> {
+        self.state().mint(tenant, urls, events);
+        Ok(())
+    }
+
+    async fn url(&self, tenant: &TenantId, url_id: &str) -> Result<Option<UrlView>, StorageError> {
+        Ok(self.state().url(tenant, url_id))
+    }
+
+    async fn urls_with(
+        &self,
+        tenant: &TenantId,
+        label: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<UrlView>, StorageError> {
+        Ok(self.state().urls_with(tenant, label, after, limit))
+    }
+
+    async fn take_use(&self, tenant: &TenantId, url_id: &str) -> Result<Taken, StorageError> {
+        Ok(self.state().take_use(tenant, url_id))
+    }
+
+    async fn revoke_urls(
+        &self,
+        tenant: &TenantId,
+        url_ids: &[String],
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Vec<MintedUrl>, StorageError> {
+        Ok(self.state().revoke_urls(tenant, url_ids, &audit, now))
     }
 
     async fn revoke_url(

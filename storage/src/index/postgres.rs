@@ -3,7 +3,8 @@
 //! # How it keeps the contract
 //!
 //! - **Atomic**: each transition is one `SERIALIZABLE` transaction (`tx`), done again as a whole when the database refuses it for what
-//!   others did beside it. The one exception, the sealing of the audit log, takes turns under a row's lock and says why.
+//!   others did beside it. The exceptions, the sealing of the audit log and the taking of a use, go
+//!   by one row's lock and say why.
 //! - **Durable**: `COMMIT` is answered once the write-ahead log is on disk (`synchronous_commit = on`), and a call returns `Ok` only
 //!   after that answer. If the connection is lost between the two, the call says [`StorageError::Unavailable`] and that it is not known
 //!   what happened. A server that runs with `fsync` or `full_page_writes` off is named in the log when the index is opened.
@@ -70,7 +71,9 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, RunRecord, RunView, UploadIntent};
+use crate::record::{
+    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
+};
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 mod assets;
@@ -91,6 +94,7 @@ mod sql;
 mod tests;
 mod tx;
 mod upkeep;
+mod urls;
 
 /// How the database is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,6 +238,24 @@ impl AssetIndex for PostgresIndex {
         transact!(self, tx => assets::change_durable(&mut tx, tenant, id, &durable, 1, &audit))
     }
 
+    async fn raise_generations(
+        &self,
+        tenant: &TenantId,
+        ids: &[AssetId],
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Vec<AssetRecord>, StorageError> {
+        transact!(self, tx => urls::raise_generations(&mut tx, tenant, ids, &durable, &audit))
+    }
+
+    async fn raise_epoch(&self, tenant: &TenantId, audit: AuditEvent) -> Result<u32, StorageError> {
+        transact!(self, tx => urls::raise_epoch(&mut tx, tenant, &audit))
+    }
+
+    async fn count_assets(&self, tenant: &TenantId) -> Result<u64, StorageError> {
+        urls::count_assets(self, tenant).await
+    }
+
     async fn resign(
         &self,
         tenant: &TenantId,
@@ -242,6 +264,38 @@ impl AssetIndex for PostgresIndex {
         audit: AuditEvent,
     ) -> Result<Option<AssetRecord>, StorageError> {
         transact!(self, tx => assets::change_durable(&mut tx, tenant, id, &durable, 0, &audit))
+    }
+
+    async fn mint(&self, tenant: &TenantId, urls: Vec<MintedUrl>, events: Vec<AuditEvent>) -> Result<(), StorageError> {
+        transact!(self, tx => urls::mint(&mut tx, tenant, &urls, &events))
+    }
+
+    async fn url(&self, tenant: &TenantId, url_id: &str) -> Result<Option<UrlView>, StorageError> {
+        urls::find(self, tenant, url_id).await
+    }
+
+    async fn urls_with(
+        &self,
+        tenant: &TenantId,
+        label: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<UrlView>, StorageError> {
+        urls::labelled(self, tenant, label, after, limit).await
+    }
+
+    async fn take_use(&self, tenant: &TenantId, url_id: &str) -> Result<Taken, StorageError> {
+        transact!(self, sql::BEGIN_BY_LOCK, tx => urls::take_use(&mut tx, tenant, url_id))
+    }
+
+    async fn revoke_urls(
+        &self,
+        tenant: &TenantId,
+        url_ids: &[String],
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Vec<MintedUrl>, StorageError> {
+        transact!(self, tx => urls::revoke(&mut tx, tenant, url_ids, &audit, now))
     }
 
     async fn revoke_url(

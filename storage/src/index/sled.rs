@@ -37,7 +37,9 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
-use crate::record::{AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, RunRecord, RunView, UploadIntent};
+use crate::record::{
+    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
+};
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 mod assets;
@@ -57,6 +59,7 @@ mod syncs;
 #[cfg(test)]
 mod tests;
 mod upkeep;
+mod urls;
 mod writer;
 
 /// An asset with no more references than this is looked at on the caller's thread.
@@ -204,6 +207,29 @@ impl AssetIndex for SledIndex {
         self.writer.apply(Room::Makes, move |draft| assets::raise_generation(draft, &tenant, id, durable, audit)).await
     }
 
+    async fn raise_generations(
+        &self,
+        tenant: &TenantId,
+        ids: &[AssetId],
+        durable: NewDurable,
+        audit: AuditEvent,
+    ) -> Result<Vec<AssetRecord>, StorageError> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.writer
+            .apply(Room::Makes, move |draft| urls::raise_generations(draft, &tenant, &ids, &durable, &audit))
+            .await
+    }
+
+    async fn raise_epoch(&self, tenant: &TenantId, audit: AuditEvent) -> Result<u32, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| urls::raise_epoch(draft, &tenant, audit)).await
+    }
+
+    async fn count_assets(&self, tenant: &TenantId) -> Result<u64, StorageError> {
+        let prefix = Key::of(Space::Assets, tenant);
+        self.walk(move |core| core.rows().scan(&prefix).try_fold(0, |count, row| row.map(|_| count + 1))).await
+    }
+
     async fn resign(
         &self,
         tenant: &TenantId,
@@ -213,6 +239,42 @@ impl AssetIndex for SledIndex {
     ) -> Result<Option<AssetRecord>, StorageError> {
         let tenant = tenant.clone();
         self.writer.apply(Room::Makes, move |draft| assets::resign(draft, &tenant, id, durable, audit)).await
+    }
+
+    async fn mint(&self, tenant: &TenantId, urls: Vec<MintedUrl>, events: Vec<AuditEvent>) -> Result<(), StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Takes, move |draft| urls::mint(draft, &tenant, urls, events)).await
+    }
+
+    async fn url(&self, tenant: &TenantId, url_id: &str) -> Result<Option<UrlView>, StorageError> {
+        self.core.at_once(|rows| urls::find(rows, tenant, url_id))
+    }
+
+    async fn urls_with(
+        &self,
+        tenant: &TenantId,
+        label: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<UrlView>, StorageError> {
+        let (tenant, label, after) = (tenant.clone(), label.to_owned(), after.map(str::to_owned));
+        self.walk(move |core| urls::labelled(core, &tenant, &label, after.as_deref(), limit)).await
+    }
+
+    async fn take_use(&self, tenant: &TenantId, url_id: &str) -> Result<Taken, StorageError> {
+        let (tenant, url_id) = (tenant.clone(), url_id.to_owned());
+        self.writer.apply(Room::Makes, move |draft| urls::take_use(draft, &tenant, &url_id)).await
+    }
+
+    async fn revoke_urls(
+        &self,
+        tenant: &TenantId,
+        url_ids: &[String],
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<Vec<MintedUrl>, StorageError> {
+        let (tenant, url_ids) = (tenant.clone(), url_ids.to_vec());
+        self.writer.apply(Room::Makes, move |draft| urls::revoke(draft, &tenant, &url_ids, &audit, now)).await
     }
 
     async fn revoke_url(

@@ -35,7 +35,8 @@ async fn a_life(owner: &Owner) {
     owner.hold(&HoldOn::Run(run_id("held")), "audit", day(2)).await;
     owner.erase_run("erased", day(2)).await;
     let audit = event(AuditKind::Revoke, day(2));
-    owner.index.revoke_url(&owner.tenant, "url", day(9), audit).await.expect("a revocation");
+    owner.index.revoke_url(&owner.tenant, "url", day(9), audit.clone()).await.expect("a revocation");
+    owner.index.raise_epoch(&owner.tenant, audit).await.expect("an epoch");
 }
 
 /// What the store would have kept of it.
@@ -65,6 +66,7 @@ async fn records(owner: &Owner) -> Vec<Restored> {
             kept.push(Restored::Hold { on: on.clone(), hold });
         }
     }
+    kept.push(Restored::Epoch(1));
     kept.push(Restored::Revoked { url_id: "url".into(), keep_until: day(9) });
     kept
 }

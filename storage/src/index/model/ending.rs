@@ -256,7 +256,8 @@ impl State {
     }
 
     pub(super) fn tidy(&mut self, limit: usize, now: Timestamp) -> usize {
-        let before = self.claims.len() + self.revoked.len();
+        let count = |state: &Self| state.claims.len() + state.revoked.len() + state.urls.len();
+        let before = count(self);
         let mut left = limit;
         let mut keep = |until: Timestamp| {
             let drops = until <= now && left > 0;
@@ -265,7 +266,8 @@ impl State {
         };
         self.claims.retain(|kept| keep(kept.until()));
         self.revoked.retain(|(_, _, until)| keep(*until));
-        before - self.claims.len() - self.revoked.len()
+        self.urls.retain(|(_, url)| keep(url.record.keep_until));
+        before - count(self)
     }
 
     pub(super) fn count_due(&self, limit: usize, terms: &Terms, now: Timestamp) -> usize {

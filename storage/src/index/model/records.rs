@@ -39,6 +39,7 @@ impl State {
             floor: floor(own, &stakes, terms),
             references: runs.iter().take(AssetView::REFERENCES).map(|run| run.id.clone()).collect(),
             reference_count: runs.len() as u64,
+            epoch: self.epoch(&record.tenant),
             holds: self.holds_for(record),
         }
     }
@@ -104,23 +105,6 @@ impl State {
         let record = record.clone();
         self.audit(tenant, audit);
         Some(record)
-    }
-
-    pub(super) fn revoke_url(&mut self, tenant: &TenantId, url_id: &str, keep_until: Timestamp, audit: AuditEvent) {
-        self.put_revoked(tenant, url_id, keep_until);
-        self.audit(tenant, audit);
-    }
-
-    pub(super) fn put_revoked(&mut self, tenant: &TenantId, url_id: &str, keep_until: Timestamp) {
-        let earlier = self.revoked.iter_mut().find(|(owner, id, _)| owner == tenant && id == url_id);
-        match earlier {
-            Some((_, _, until)) => *until = keep_until.max(*until),
-            None => self.revoked.push((tenant.clone(), url_id.to_owned(), keep_until)),
-        }
-    }
-
-    pub(super) fn is_revoked(&self, tenant: &TenantId, url_id: &str) -> bool {
-        self.revoked.iter().any(|(owner, id, _)| owner == tenant && id == url_id)
     }
 
     pub(super) fn run(&self, tenant: &TenantId, id: &RunId) -> Option<&RunRecord> {

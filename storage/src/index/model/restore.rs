@@ -40,6 +40,11 @@ impl State {
                     self.put_hold(tenant, &on, hold);
                 }
             }
+            Restored::Epoch(epoch) => {
+                while self.epoch(tenant) < epoch {
+                    self.epochs.push(tenant.clone());
+                }
+            }
             Restored::Revoked { url_id, keep_until } => self.put_revoked(tenant, &url_id, keep_until),
         }
     }

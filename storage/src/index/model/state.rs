@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::audit::{AuditEvent, AuditRow};
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::index::{Claimed, NewAsset, Published};
-use crate::record::{AssetRecord, Claim, Hold, HoldOn, RunRecord, UploadIntent};
+use crate::record::{AssetRecord, Claim, Hold, HoldOn, MintedUrl, RunRecord, UploadIntent};
 use crate::retention::Terms;
 
 /// Everything, in the order in which it came.
@@ -18,6 +18,9 @@ pub(super) struct State {
     pub(super) blobs: Vec<Blob>,
     pub(super) claims: Vec<Kept>,
     pub(super) revoked: Vec<(TenantId, String, Timestamp)>,
+    pub(super) urls: Vec<(TenantId, MintedUrl)>,
+    /// A tenant for each time that all of its URLs were revoked.
+    pub(super) epochs: Vec<TenantId>,
     pub(super) waiting: Vec<(TenantId, AuditEvent)>,
     pub(super) sealed: Vec<(TenantId, AuditRow)>,
     /// The terms that were last heard of: what is due is asked for without any.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::blobs::{self, Holding};
 use super::failed::Worked;
-use super::rows::{AssetRow, Keeping, RunRow, asset_id, digest, down, number, up};
+use super::rows::{AssetRow, Keeping, RunRow, asset_id, digest, down, epoch_of, number, up};
 use super::runs::touch;
 use super::tx::Tx;
 use super::{holds, sql};
@@ -76,14 +76,14 @@ pub(super) async fn insert_live(
     terms: &Terms,
     now: Timestamp,
 ) -> Worked<AssetView> {
-    let keeping = new_keeping(tx, &record, run).await?;
+    let mut keeping = new_keeping(tx, &record, run).await?;
     let floor = keeping.floor(terms);
     // A run's look sees the asset when the run ends; the end of any other term, or one that is past, is the asset's own to wait for.
     let run_ends_it = matches!(floor.source, FloorSource::Run | FloorSource::Default);
     let seen = run_ends_it && run.is_some_and(RunRow::will_look_at_all) && !floor.until.is_past(now);
     let look = floor.until.instant().filter(|_| !seen).map(up);
     let row = AssetRow { record, look, holds: 0, claim };
-    insert(tx, &row).await?;
+    keeping.epoch = insert(tx, &row).await?;
     Ok(keeping.view(row.record, terms))
 }
 
@@ -96,12 +96,12 @@ pub(super) async fn new_keeping(tx: &mut Tx, record: &AssetRecord, run: Option<&
     Ok(Keeping::of_new(record, run.map(|row| (row.record.id.clone(), row.stake())), names))
 }
 
-/// The asset, its look, and its run's reference, which is its first.
-pub(super) async fn insert(tx: &mut Tx, row: &AssetRow) -> Worked<()> {
+/// The asset, its look, and its run's reference, which is its first. Says the epoch that its URLs are of.
+pub(super) async fn insert(tx: &mut Tx, row: &AssetRow) -> Worked<u32> {
     let record = &row.record;
     let sha256 = (record.sha256 != Digest::ERASED).then_some(record.sha256.0);
-    sql::ASSET_NEW
-        .run()
+    let (epoch,): (i64,) = sql::ASSET_NEW
+        .rows()
         .bind(record.tenant.as_str())
         .bind(record.id.to_bytes())
         .bind(record.state.name())
@@ -114,9 +114,9 @@ pub(super) async fn insert(tx: &mut Tx, row: &AssetRow) -> Worked<()> {
         .bind(record.blob.to_bytes())
         .bind(sha256.as_ref().map(|hash| hash.as_slice()))
         .bind(row.claim.as_deref())
-        .execute(tx.on())
+        .fetch_one(tx.on())
         .await?;
-    Ok(())
+    Ok(epoch_of(epoch))
 }
 
 /// An idempotency key, and who has it.

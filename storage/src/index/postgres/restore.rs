@@ -6,7 +6,7 @@ use super::failed::Worked;
 use super::looks::new_run;
 use super::rows::{AssetRow, up};
 use super::tx::Tx;
-use super::{assets, blobs, holds, ingest, runs, sql};
+use super::{assets, blobs, holds, ingest, runs, sql, urls};
 use crate::ids::TenantId;
 use crate::index::Restored;
 use crate::record::{AssetRecord, AssetState, HoldOn};
@@ -56,6 +56,7 @@ async fn restore_one(tx: &mut Tx, tenant: &TenantId, what: &Restored, terms: &Te
             }
             Ok(())
         }
+        Restored::Epoch(epoch) => urls::restore_epoch(tx, tenant, *epoch).await,
         Restored::Revoked { url_id, keep_until } => assets::note_revoked(tx, tenant, url_id, *keep_until).await,
     }
 }
@@ -79,5 +80,5 @@ async fn restore_asset(tx: &mut Tx, record: AssetRecord, has_bytes: bool, terms:
     }
     let next = ingest::new_keeping(tx, &record, run.as_ref()).await?.next(&record.state, terms);
     let look = next.until().instant().map(up);
-    ingest::insert(tx, &AssetRow { record, look, holds: 0, claim: None }).await
+    ingest::insert(tx, &AssetRow { record, look, holds: 0, claim: None }).await.map(drop)
 }

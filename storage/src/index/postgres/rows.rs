@@ -181,7 +181,7 @@ pub(super) fn asset_record(raw: &[u8]) -> Result<AssetRecord, StorageError> {
 
 /// What keeps an asset, as `sql::VIEWS` and the pages have it: the record, how many holds are on it, its runs with their ends and
 /// whether those are defaults, since when they are erased and whether they are held, newest reference first; the names of its own
-/// holds, and of those of its runs.
+/// holds, and of those of its runs; how often all of its tenant's URLs were revoked.
 pub(super) type KeptRow = (
     Vec<u8>,
     i64,
@@ -192,6 +192,7 @@ pub(super) type KeptRow = (
     Option<Vec<bool>>,
     Option<Vec<String>>,
     Option<Vec<String>>,
+    i64,
 );
 
 /// What keeps an asset: what it brings with it, the runs that reference it, newest first, and holds.
@@ -202,13 +203,15 @@ pub(super) struct Keeping {
     stakes: Vec<Stake>,
     /// At most [`AssetView::HOLDS`].
     pub(super) holds: Vec<HoldId>,
+    /// How often all of the tenant's URLs were revoked at once.
+    pub(super) epoch: u32,
 }
 
 impl Keeping {
-    /// Of a new asset: its run, and the names of the holds on that.
+    /// Of a new asset: its run, and the names of the holds on that. The epoch is known once it is written.
     pub(super) fn of_new(record: &AssetRecord, run: Option<(RunId, Stake)>, holds: Vec<HoldId>) -> Self {
         let (runs, stakes) = run.into_iter().unzip();
-        Self { own: Own::of(record, false), runs, stakes, holds }
+        Self { own: Own::of(record, false), runs, stakes, holds, epoch: 0 }
     }
 
     pub(super) fn is_held(&self) -> bool {
@@ -241,13 +244,13 @@ impl Keeping {
         let floor = self.floor(terms);
         let reference_count = self.runs.len() as u64;
         let references = self.runs.into_iter().take(AssetView::REFERENCES).collect();
-        AssetView { record, floor, references, reference_count, holds: self.holds }
+        AssetView { record, floor, references, reference_count, epoch: self.epoch, holds: self.holds }
     }
 }
 
 /// The asset and what keeps it.
 pub(super) fn kept(row: KeptRow) -> Result<(AssetRecord, Keeping), StorageError> {
-    let (record, own_holds, runs, ends, defaults, erased, held, own_names, run_names) = row;
+    let (record, own_holds, runs, ends, defaults, erased, held, own_names, run_names, epoch) = row;
     let record = asset_record(&record)?;
     let ends = ends.unwrap_or_default().into_iter().zip(defaults.unwrap_or_default());
     let more = erased.unwrap_or_default().into_iter().zip(held.unwrap_or_default());
@@ -257,6 +260,7 @@ pub(super) fn kept(row: KeptRow) -> Result<(AssetRecord, Keeping), StorageError>
         runs: runs.unwrap_or_default().iter().map(|run| run_id(run)).collect::<Result<_, _>>()?,
         stakes: stakes.collect(),
         holds: Vec::new(),
+        epoch: epoch_of(epoch),
     };
     for name in own_names.unwrap_or_default().into_iter().chain(run_names.unwrap_or_default()) {
         let name = hold_id(&name)?;
@@ -265,6 +269,11 @@ pub(super) fn kept(row: KeptRow) -> Result<(AssetRecord, Keeping), StorageError>
         }
     }
     Ok((record, keeping))
+}
+
+/// The epoch of a column.
+pub(super) fn epoch_of(epoch: i64) -> u32 {
+    u32::try_from(epoch).unwrap_or(u32::MAX)
 }
 
 /// What a run does for its assets, as columns.

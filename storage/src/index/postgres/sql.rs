@@ -44,7 +44,7 @@ macro_rules! statements {
 }
 
 /// The asset `a` and what keeps it: its runs as lists in the order of its references, newest first; then the names of its own holds,
-/// and of those of its runs, each once where it comes first. Where nothing is held, nothing is asked of the table of holds.
+/// and of those of its runs, each once where it comes first; last the tenant's epoch. Where nothing is held, nothing is asked of the table of holds.
 macro_rules! with_kept {
     ($from:literal, $tail:literal) => {
         concat!(
@@ -55,7 +55,8 @@ macro_rules! with_kept {
              JOIN mk_runs n ON n.tenant = r.tenant AND n.run = r.run AND n.holds > 0 \
              JOIN mk_holds h ON h.tenant = n.tenant AND h.kind = 1 AND h.thing = convert_to(n.run, 'UTF8') \
              WHERE r.tenant = a.tenant AND r.asset = a.asset \
-             GROUP BY h.name ORDER BY max(r.place) DESC, h.name LIMIT 200) END ",
+             GROUP BY h.name ORDER BY max(r.place) DESC, h.name LIMIT 200) END, \
+             COALESCE((SELECT e.epoch FROM mk_epochs e WHERE e.tenant = a.tenant), 0) ",
             $from,
             " LEFT JOIN LATERAL (SELECT array_agg(r.run ORDER BY r.place DESC) AS runs, \
              array_agg(n.end_at ORDER BY r.place DESC) AS ends, array_agg(n.end_default ORDER BY r.place DESC) AS defaults, \
@@ -219,8 +220,9 @@ statements! {
         (tenant, asset, state, kind, mime_type, bytes, look, record, blob, claim, holds) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, $12, 0)), \
         same AS (INSERT INTO mk_same (tenant, sha256, asset) SELECT $1, $11::bytea, $2 WHERE $11::bytea IS NOT NULL), \
-        looks AS (INSERT INTO mk_looks (at, kind, tenant, name) SELECT $7::bigint, 0, $1, $2 WHERE $7::bigint IS NOT NULL) \
-        INSERT INTO mk_refs (tenant, run, asset, place) SELECT $1, $9::text, $2, 0 WHERE $9::text IS NOT NULL";
+        looks AS (INSERT INTO mk_looks (at, kind, tenant, name) SELECT $7::bigint, 0, $1, $2 WHERE $7::bigint IS NOT NULL), \
+        refs AS (INSERT INTO mk_refs (tenant, run, asset, place) SELECT $1, $9::text, $2, 0 WHERE $9::text IS NOT NULL) \
+        SELECT COALESCE((SELECT e.epoch FROM mk_epochs e WHERE e.tenant = $1), 0)";
     ASSET_READ = "SELECT record FROM mk_assets WHERE tenant = $1 AND asset = $2";
     ASSET_LOCK = "SELECT record, look, holds, claim FROM mk_assets WHERE tenant = $1 AND asset = $2 FOR UPDATE";
     ASSET_LOCK_FREE = "SELECT record, look, holds, claim FROM mk_assets WHERE tenant = $1 AND asset = $2 \
@@ -316,6 +318,29 @@ statements! {
         INSERT INTO mk_tidy (at, kind, tenant, name) VALUES ($3, 1, $1, $2) ON CONFLICT DO NOTHING";
     REVOKED = "SELECT count(*) FROM mk_revoked WHERE tenant = $1 AND name = $2";
 
+    URLS_NEW = "WITH new AS (INSERT INTO mk_urls (tenant, name, label, until, uses, record) SELECT $1, name, label, until, uses, record \
+        FROM UNNEST($2::bytea[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bytea[]) AS u(name, label, until, uses, record) \
+        ON CONFLICT DO NOTHING RETURNING name, until) \
+        INSERT INTO mk_tidy (at, kind, tenant, name) SELECT until, 2, $1, name FROM new ON CONFLICT DO NOTHING";
+    URLS_READ = "SELECT u.name, u.uses, u.record, EXISTS (SELECT 1 FROM mk_revoked v WHERE v.tenant = u.tenant AND v.name = u.name) \
+        FROM mk_urls u WHERE u.tenant = $1 AND u.name = ANY($2::bytea[]) ORDER BY u.name";
+    URLS_LABEL = "SELECT u.name, u.uses, u.record, EXISTS (SELECT 1 FROM mk_revoked v WHERE v.tenant = u.tenant AND v.name = u.name) \
+        FROM mk_urls u WHERE u.tenant = $1 AND u.label = $2 AND u.name > $3 ORDER BY u.name LIMIT $4";
+    URLS_REVOKE = "WITH kept AS (INSERT INTO mk_revoked (tenant, name, until) SELECT $1, name, until \
+        FROM UNNEST($2::bytea[], $3::bigint[]) AS u(name, until) ON CONFLICT (tenant, name) \
+        DO UPDATE SET until = GREATEST(mk_revoked.until, EXCLUDED.until)) \
+        INSERT INTO mk_tidy (at, kind, tenant, name) SELECT until, 1, $1, name \
+        FROM UNNEST($2::bytea[], $3::bigint[]) AS u(name, until) ON CONFLICT DO NOTHING";
+    USE_TAKE = "UPDATE mk_urls u SET uses = u.uses - 1 WHERE u.tenant = $1 AND u.name = $2 AND u.uses > 0 \
+        AND NOT EXISTS (SELECT 1 FROM mk_revoked v WHERE v.tenant = u.tenant AND v.name = u.name)";
+    EPOCH_RAISE = "INSERT INTO mk_epochs (tenant, epoch) VALUES ($1, 1) \
+        ON CONFLICT (tenant) DO UPDATE SET epoch = mk_epochs.epoch + 1 RETURNING epoch";
+    EPOCH_RESTORE = "INSERT INTO mk_epochs (tenant, epoch) VALUES ($1, $2) \
+        ON CONFLICT (tenant) DO UPDATE SET epoch = GREATEST(mk_epochs.epoch, EXCLUDED.epoch)";
+    ASSETS_NAMES = "SELECT asset FROM mk_assets WHERE tenant = $1 AND asset > $2 ORDER BY asset LIMIT $3";
+    ASSETS_LOCK = "SELECT record, look, holds, claim FROM mk_assets WHERE tenant = $1 AND asset = ANY($2::bytea[]) \
+        ORDER BY asset FOR UPDATE";
+
     TIDY_NEW = "INSERT INTO mk_tidy (at, kind, tenant, name) VALUES ($1, 0, $2, $3) ON CONFLICT DO NOTHING";
     TIDY_DUE = "SELECT at, kind, tenant, name FROM mk_tidy WHERE at <= $1 ORDER BY at, kind, tenant, name LIMIT $2 \
         FOR UPDATE SKIP LOCKED";
@@ -325,6 +350,8 @@ statements! {
     CLAIMS_LATER = names_later!("mk_claims", "0");
     REVOKED_DROP = names_drop!("mk_revoked");
     REVOKED_LATER = names_later!("mk_revoked", "1");
+    URLS_DROP = names_drop!("mk_urls");
+    URLS_LATER = names_later!("mk_urls", "2");
 
     AUDIT_NEW = "INSERT INTO mk_audit_waiting (tenant, event) SELECT u.tenant, u.event \
         FROM UNNEST($1::text[], $2::bytea[]) WITH ORDINALITY AS u(tenant, event, n) ORDER BY u.n";

@@ -44,6 +44,8 @@ async fn emptied(url: &str) -> PostgresIndex {
         "doomed",
         "claims",
         "revoked",
+        "urls",
+        "epochs",
         "tidy",
         "audit_waiting",
         "audit_rows",

@@ -75,7 +75,7 @@ pub(super) async fn audit_rows(
     rows.iter().map(|(record,)| decode("audit row", record)).collect()
 }
 
-/// Drops claims, answers and revocations whose time is past, and moves the entries of those whose time has moved.
+/// Drops claims, answers, delivery URLs and revocations whose time is past, and moves the entries of those whose time has moved.
 pub(super) async fn tidy(tx: &mut Tx, limit: usize, now: Timestamp) -> Worked<usize> {
     let now = down(now);
     let mut dropped = 0;
@@ -85,9 +85,11 @@ pub(super) async fn tidy(tx: &mut Tx, limit: usize, now: Timestamp) -> Worked<us
         if due.is_empty() {
             break;
         }
-        for (kind, drops, moves) in
-            [(0, sql::CLAIMS_DROP, sql::CLAIMS_LATER), (1, sql::REVOKED_DROP, sql::REVOKED_LATER)]
-        {
+        for (kind, drops, moves) in [
+            (0, sql::CLAIMS_DROP, sql::CLAIMS_LATER),
+            (1, sql::REVOKED_DROP, sql::REVOKED_LATER),
+            (2, sql::URLS_DROP, sql::URLS_LATER),
+        ] {
             let names =
                 due.iter().filter(|(_, of, ..)| *of == kind).map(|(.., owner, name)| (owner.clone(), name.clone()));
             dropped += tidy_names(tx, names.unzip(), drops, moves, now).await?;

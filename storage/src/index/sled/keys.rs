@@ -19,14 +19,18 @@
 //! | `X` | tenant, blob | a doomed blob |
 //! | `K` | tenant, name | an idempotency key |
 //! | `V` | tenant, url id | a revoked URL |
-//! | `T` | time, kind, tenant, name | when a row of the two spaces above may be dropped |
+//! | `u` | tenant, url id | a delivery URL |
+//! | `l` | tenant, label, url id | the delivery URL has the label |
+//! | `G` | tenant | how often all of its URLs were revoked at once |
+//! | `T` | time, kind, tenant, name | when a row of `K`, `V` or `u` may be dropped |
 //! | `P` | number | an audit event that waits for its place, in the order of writing |
 //! | `E` | tenant, seq | a sealed audit row |
 //! | `H` | tenant | the last sealed row's seq and hash |
 //! | `M` | | the version of this layout |
 //!
 //! - **Tenants and runs** end with a zero byte, which no name holds: the range of tenant `a` has nothing of tenant `ab`, and keys sort
-//!   as the names do. A name that stands last (idempotency keys, URL ids, which may hold anything, and holds) has no end mark.
+//!   as the names do. A name that stands last (idempotency keys, URL ids, which may hold anything, and holds) has no end mark. A
+//!   label, which may hold anything too, comes behind its length.
 //! - **Times** are nanoseconds as 128 bits, most significant byte first, sign bit turned: keys sort as the times do, before 1970 too.
 //! - **A place** counts an asset's references from 0 and is written complemented, so that the newest comes first. It is a count and
 //!   not a time, because two references may be of the same instant and clocks may step back.
@@ -61,6 +65,9 @@ pub(super) enum Space {
     Doomed = b'X',
     Claims = b'K',
     Revoked = b'V',
+    Urls = b'u',
+    Labels = b'l',
+    Epochs = b'G',
     Tidy = b'T',
     Waiting = b'P',
     Events = b'E',
@@ -151,7 +158,16 @@ impl Key {
         Self::of(Space::Doomed, tenant).bytes(&blob.to_bytes())
     }
 
-    /// A row of `Claims` or `Revoked`.
+    /// The delivery URLs with this label.
+    pub(super) fn label(tenant: &TenantId, label: &str) -> Self {
+        Self::of(Space::Labels, tenant).number(label.len() as u64).bytes(label.as_bytes())
+    }
+
+    pub(super) fn labelled(tenant: &TenantId, label: &str, url_id: &str) -> Self {
+        Self::label(tenant, label).bytes(url_id.as_bytes())
+    }
+
+    /// A row of `Claims`, `Revoked` or `Urls`.
     pub(super) fn named(space: Space, tenant: &TenantId, name: &str) -> Self {
         Self::of(space, tenant).bytes(name.as_bytes())
     }
@@ -181,6 +197,18 @@ impl Key {
 
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The tenant and the name of a key that `named` made.
+    pub(super) fn into_named(self) -> Result<(TenantId, String), StorageError> {
+        let mut parts = Parts::of(&self.0);
+        let tenant = parts.name()?;
+        let name = std::str::from_utf8(parts.0).map_err(|_| bad_key())?;
+        Ok((tenant, name.to_owned()))
+    }
+
+    pub(super) fn is_in(&self, space: Space) -> bool {
+        self.0.first() == Some(&(space as u8))
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {

@@ -148,6 +148,7 @@ pub(super) struct Keeping {
     references: Vec<RunId>,
     /// At most [`AssetView::HOLDS`].
     pub(super) holds: Vec<HoldId>,
+    epoch: u32,
     /// Whether one of the runs has a look that will see the asset at its floor or sooner.
     pub(super) seen_by_run: bool,
 }
@@ -167,7 +168,8 @@ impl Keeping {
 
     pub(super) fn view(self, record: AssetRecord, terms: &Terms) -> AssetView {
         let (floor, reference_count) = (self.floor(terms), self.stakes.len() as u64);
-        AssetView { record, floor, references: self.references, reference_count, holds: self.holds }
+        let Self { references, holds, epoch, .. } = self;
+        AssetView { record, floor, references, reference_count, epoch, holds }
     }
 }
 
@@ -182,6 +184,11 @@ impl<'a> Rows<'a> {
 
     pub(super) fn run(self, tenant: &TenantId, id: &RunId) -> Result<Option<RunRow>, StorageError> {
         self.read("run", &Key::run(tenant, id))
+    }
+
+    /// How often all of the tenant's URLs were revoked at once.
+    pub(super) fn epoch(self, tenant: &TenantId) -> Result<u32, StorageError> {
+        Ok(self.read("epoch", &Key::of(Space::Epochs, tenant))?.unwrap_or(0))
     }
 
     pub(super) fn blob(self, tenant: &TenantId, blob: BlobKey) -> Result<Option<BlobEntry>, StorageError> {
@@ -247,6 +254,7 @@ impl<'a> Rows<'a> {
             stakes: Vec::new(),
             references: Vec::new(),
             holds: Vec::new(),
+            epoch: self.epoch(tenant)?,
             seen_by_run: false,
         };
         if row.holds > 0 {

@@ -8,6 +8,7 @@ use super::draft::Draft;
 use super::keys::{Key, Parts, Space};
 use super::rows::{HeadRow, WaitingRow};
 use super::shared::Core;
+use super::urls;
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::TenantId;
@@ -66,12 +67,17 @@ pub(super) fn audit_rows(
     rows.take(limit).map(|row| decode("audit row", &row?.1)).collect()
 }
 
-/// Drops claims, answers and revocations whose time is past.
+/// Drops claims, answers, delivery URLs and revocations whose time is past.
 pub(super) fn tidy(draft: &mut Draft, limit: usize, now: Timestamp) -> Result<usize, StorageError> {
     let due = draft.rows().scan_until(&Key::space(Space::Tidy), &Key::behind_time(Space::Tidy, now));
     let due: Vec<_> = due.take(limit).collect::<Result<_, _>>()?;
     for (entry, _) in &due {
-        draft.delete(Parts::of(entry).tidy()?);
+        let row = Parts::of(entry).tidy()?;
+        if row.is_in(Space::Urls) {
+            urls::forget(draft, row)?;
+        } else {
+            draft.delete(row);
+        }
         draft.delete(Key::read(entry));
     }
     Ok(due.len())

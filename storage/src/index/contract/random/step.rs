@@ -76,6 +76,25 @@ pub(super) enum Act {
         url: usize,
         keep_days: i64,
     },
+    /// Mints a URL of that name, or once more.
+    Mint {
+        asset: usize,
+        url: usize,
+        label: Option<usize>,
+        uses: Option<u64>,
+        live_days: i64,
+    },
+    TakeUse {
+        tenant: usize,
+        url: usize,
+    },
+    RevokeUrls {
+        tenant: usize,
+    },
+    RaiseAll {
+        asset: usize,
+        epoch: bool,
+    },
     Run {
         tenant: usize,
         run: usize,
@@ -209,6 +228,11 @@ fn act() -> impl Strategy<Value = Act> {
         1 => ANY.prop_map(|asset| Act::Raise { asset }),
         1 => ANY.prop_map(|asset| Act::Resign { asset }),
         1 => (0..2usize, 0..3usize, -1..6i64).prop_map(|(tenant, url, keep_days)| Act::Revoke { tenant, url, keep_days }),
+        4 => (ANY, 0..3usize, option::of(0..3usize), option::of(0..3u64), 0..6i64)
+            .prop_map(|(asset, url, label, uses, live_days)| Act::Mint { asset, url, label, uses, live_days }),
+        3 => (0..2usize, 0..3usize).prop_map(|(tenant, url)| Act::TakeUse { tenant, url }),
+        1 => (0..2usize).prop_map(|tenant| Act::RevokeUrls { tenant }),
+        1 => (ANY, any::<bool>()).prop_map(|(asset, epoch)| Act::RaiseAll { asset, epoch }),
         8 => (0..2usize, 0..3usize, end, any::<bool>())
             .prop_map(|(tenant, run, end, closes)| Act::Run { tenant, run, end, closes }),
         8 => (0..2usize, 0..3usize, vec(ANY, 0..4), proptest::bool::weighted(0.1))

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::super::Subject;
 use super::super::stage::{MANY, claim, day, days, event, hold_id, new_asset, put, run_id, settled, sha256};
+use super::super::urls::url as minted;
 use super::beginning;
 use super::step::{Act, End, On};
 use crate::audit::{AuditKind, AuditRow};
@@ -127,6 +128,9 @@ impl World {
                 both!(self, index => index.release_claim(&tenant, &claim));
             }
             Act::Amend { .. } | Act::Raise { .. } | Act::Resign { .. } | Act::Revoke { .. } => self.change(act).await,
+            Act::Mint { .. } | Act::TakeUse { .. } | Act::RevokeUrls { .. } | Act::RaiseAll { .. } => {
+                self.share(act).await
+            }
             Act::Run { tenant, run, end, closes } => self.update(tenant, run, end, closes).await,
             Act::Fork { tenant, run, parent } => {
                 let update = RunUpdate { fork_of: Some(run_id(RUNS[parent])), ..put(RUNS[run]) };
@@ -208,6 +212,37 @@ impl World {
             Act::Revoke { tenant, url, keep_days } => {
                 let (tenant, until) = (self.tenants[tenant].clone(), after(self.now, days(keep_days)));
                 both!(self, index => index.revoke_url(&tenant, KEYS[url], until, audit.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    async fn share(&mut self, act: Act) {
+        let (now, audit) = (self.now, event(AuditKind::Mint, self.now));
+        match act {
+            Act::Mint { asset, url, label, uses, live_days } => {
+                let Some((tenant, id)) = pick(&self.assets, asset) else { return };
+                let mut minted = minted(KEYS[url], id, label.map(|label| KEYS[label]), uses);
+                minted.record.expires_at = after(now, days(live_days));
+                minted.record.keep_until = after(now, days(live_days + 1));
+                both!(self, index => index.mint(&tenant, vec![minted.clone()], vec![audit.clone()]));
+            }
+            Act::TakeUse { tenant, url } => {
+                let tenant = self.tenants[tenant].clone();
+                both!(self, index => index.take_use(&tenant, KEYS[url]));
+            }
+            Act::RevokeUrls { tenant } => {
+                let (tenant, names) = (self.tenants[tenant].clone(), KEYS.map(str::to_owned));
+                both!(self, index => index.revoke_urls(&tenant, &names, audit.clone(), now));
+            }
+            Act::RaiseAll { asset, epoch } => {
+                let Some((tenant, _)) = pick(&self.assets, asset) else { return };
+                let durable = NewDurable { kid: "k4".into(), issued_at: now.as_second() };
+                let ids: Vec<AssetId> = self.assets.iter().skip(asset % 4).map(|(_, id)| *id).collect();
+                both!(self, index => index.raise_generations(&tenant, &ids, durable.clone(), audit.clone()));
+                if epoch {
+                    both!(self, index => index.raise_epoch(&tenant, audit.clone()));
+                }
             }
             _ => {}
         }
@@ -349,6 +384,7 @@ impl World {
         both!(self, index => index.assets(None, MANY));
         both!(self, index => index.blobs(None, MANY));
         for tenant in &self.tenants {
+            both!(self, index => index.count_assets(tenant));
             both!(self, index => index.runs(tenant, &RunQuery { limit: MANY, ..RunQuery::default() }));
             both!(self, index => index.page(tenant, &AssetQuery { limit: MANY, ..AssetQuery::default() }, &terms));
             for run in RUNS {
@@ -370,6 +406,8 @@ impl World {
             }
             for url in KEYS {
                 both!(self, index => index.is_revoked(tenant, url));
+                both!(self, index => index.url(tenant, url));
+                both!(self, index => index.urls_with(tenant, url, None, MANY));
             }
         }
         for ahead in [0, 1, 2, 3, 5, 8, 13, 40] {

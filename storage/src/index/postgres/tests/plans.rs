@@ -24,6 +24,8 @@ const FILL: &str = "
     INSERT INTO mk_doomed SELECT tenant, blob FROM mk_blobs;
     INSERT INTO mk_claims SELECT tenant, blob, blob, bytes, NULL, NULL FROM mk_blobs;
     INSERT INTO mk_revoked SELECT tenant, blob, bytes FROM mk_blobs;
+    INSERT INTO mk_urls SELECT tenant, blob, blob, bytes, 1, '\\x01' FROM mk_blobs;
+    INSERT INTO mk_epochs SELECT 'tenant-' || n, n FROM generate_series(1, 100000) n;
     INSERT INTO mk_tidy SELECT bytes, 0, tenant, blob FROM mk_blobs;
     INSERT INTO mk_audit_waiting (tenant, event) SELECT 'acme', '\\x01' FROM generate_series(1, 100000) n;
     INSERT INTO mk_audit_rows SELECT 'acme', n, '\\x01' FROM generate_series(1, 100000) n;
@@ -95,6 +97,7 @@ fn every_statement_is_in_the_list() {
         include_str!("../runs.rs"),
         include_str!("../tx.rs"),
         include_str!("../upkeep.rs"),
+        include_str!("../urls.rs"),
     ];
     for source in sources {
         for way in ["sqlx::query", "use sqlx::query", "QueryBuilder", "Executor"] {

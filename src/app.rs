@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use mediakeep_keys::Ring;
@@ -61,6 +62,7 @@ pub struct App {
     pub inspector: Inspector,
     /// What every URL begins with, without a slash at the end.
     pub base_url: String,
+    stopping: AtomicBool,
     live: RwLock<Arc<Live>>,
     database: Option<Arc<PostgresIndex>>,
     uploads: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
@@ -134,6 +136,7 @@ impl App {
             trusted_proxies: settings.server.trusted_proxies.iter().filter_map(|proxy| proxy.parse().ok()).collect(),
             request_ids: RequestIds::new(BlobKey::generate().to_string()[..12].to_owned()),
             database: stores.database,
+            stopping: AtomicBool::new(false),
             uploads: Mutex::default(),
             base_url: base_url.trim_end_matches('/').to_owned(),
             started_at: clock.now(),
@@ -152,6 +155,16 @@ impl App {
     /// The time now.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Has what runs for long end at its next step.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the service is about to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
     }
 
     /// Ring, callers and tenants as they are now.

@@ -46,6 +46,7 @@ impl std::fmt::Debug for Reload {
 /// The jobs of a service.
 #[derive(Debug)]
 pub struct Jobs {
+    app: Arc<App>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -56,20 +57,23 @@ impl Jobs {
         let (stop, stopped) = watch::channel(false);
         let mut tasks = vec![
             tokio::spawn(sweeping(app.clone(), stopped.clone())),
+            tokio::spawn(flushing(app.clone(), stopped.clone())),
             tokio::spawn(sealing(app.clone(), stopped.clone())),
         ];
         if let Some(reload) = reload {
             tasks.push(tokio::spawn(reloading(app.clone(), reload, stopped)));
         }
-        Self { stop, tasks }
+        Self { app: app.clone(), stop, tasks }
     }
 
-    /// Stops them, each at the end of its step.
+    /// Stops them, each at the end of its step. The rows of the last requests are sealed too.
     pub async fn stop(self) {
+        self.app.stop();
         let _ = self.stop.send(true);
         for task in self.tasks {
             let _ = task.await;
         }
+        seal(&self.app).await;
     }
 }
 
@@ -78,36 +82,41 @@ async fn sweeping(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     let mut wait = interval.min(FIRST_SWEEP);
     while pause(wait, &mut stopped).await {
         wait = interval;
-        tokio::select! {
-            swept = survived("sweep", sweep::sweep(&app)) => if let Some(Err(error)) = swept {
-                error!(error = %error, "the sweep stopped; the next one goes on: {error}");
-            },
-            // Whatever a sweep has begun stands in the index, and the next one goes on with it.
-            _ = stopped.wait_for(|stopped| *stopped) => return,
+        if let Some(Err(error)) = survived("sweep", sweep::sweep(&app)).await {
+            error!(error = %error, "the sweep did not do all; the next one goes on: {error}");
         }
     }
 }
 
-async fn sealing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
+/// By itself, lest what it takes to find whom a refusal concerns keep rows from their place.
+async fn flushing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     loop {
         let going_on = pause(SEAL, &mut stopped).await;
         let due = if going_on { Due::Now } else { Due::All };
         if let Some(Err(error)) = survived("flush of reads and refusals", audit::flush(&app, due)).await {
             warn!(error = %error, "reads and refusals wait to be written to the audit log: {error}");
         }
-        loop {
-            match survived("sealing of the audit log", app.index.seal_audit(SEAL_STEP)).await {
-                Some(Ok(sealed)) if sealed == SEAL_STEP => {}
-                Some(Err(error)) => {
-                    warn!(error = %error, "audit rows wait unsealed: {error}");
-                    break;
-                }
-                Some(Ok(_)) | None => break,
-            }
-        }
-        // The rows of the last requests are sealed too.
         if !going_on {
             return;
+        }
+    }
+}
+
+async fn sealing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
+    while pause(SEAL, &mut stopped).await {
+        seal(&app).await;
+    }
+}
+
+async fn seal(app: &App) {
+    loop {
+        match survived("sealing of the audit log", app.index.seal_audit(SEAL_STEP)).await {
+            Some(Ok(sealed)) if sealed == SEAL_STEP => {}
+            Some(Err(error)) => {
+                warn!(error = %error, "audit rows wait unsealed: {error}");
+                return;
+            }
+            Some(Ok(_)) | None => return,
         }
     }
 }

@@ -45,6 +45,9 @@ async fn rebuild(config: Option<&Path>, to: String) -> Result<(), Failure> {
         "{} tenants, {} runs, {} assets, {} references, {} holds; {} blobs that no asset holds",
         report.tenants, report.runs, report.assets, report.references, report.holds, report.orphans
     );
+    if report.doubtful > 0 {
+        println!("{} blobs may belong to what could not be read: they stay", report.doubtful);
+    }
     UNKNOWN.iter().for_each(|what| println!("not in a store: {what}"));
     if report.is_whole() { Ok(()) } else { Err(Failure::Found) }
 }

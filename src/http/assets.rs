@@ -139,7 +139,9 @@ pub async fn delete(request: HttpRequest) -> Result<HttpResponse, ApiError> {
         library::delete(&app, &caller, asset).await?;
         return Ok(HttpResponse::NoContent().finish());
     }
-    let erased = erase::asset(&app, &caller, asset, copies).await?;
+    // Begun is done, whether or not anybody waits for the answer.
+    let erasing = tokio::spawn(async move { erase::asset(&app, &caller, asset, copies).await });
+    let erased = erasing.await.map_err(|error| AssetError::Internal(error.to_string()))??;
     let told = Erased {
         asset_id: asset.to_string(),
         at: erased.at,

@@ -187,7 +187,10 @@ async fn lift(caller: &Principal, request: &HttpRequest, on: &HoldOn) -> Result<
     responses((status = 200, body = RunErased), (status = 409, body = super::openapi::ErrorBody, description = "`hold_active`: the holds in `details.holds` are on it")), security(("bearer" = ["assets:erase"])))]
 pub async fn erase_run(caller: Caller<AssetsErase>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     extract::query(&request, &[])?;
-    let erased = erase::run(&parts(&request), &caller.principal, &run_id(&request)?).await?;
+    let (app, run) = (parts(&request), run_id(&request)?);
+    // Begun is done, whether or not anybody waits for the answer.
+    let erasing = tokio::spawn(async move { erase::run(&app, &caller.principal, &run).await });
+    let erased = erasing.await.map_err(|error| crate::assets::AssetError::Internal(error.to_string()))??;
     let kept = erased.kept.into_iter().map(|(id, because)| Kept { asset_id: id.to_string(), because });
     let told = RunErased { erased: erased.erased, kept: kept.collect(), at: erased.at };
     Ok(answer(StatusCode::OK, &told))

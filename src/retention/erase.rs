@@ -4,6 +4,7 @@
 //! process die in between, the next sweep removes them.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::index::{AssetQuery, Erasure, Look, LookAt, RunErasure};
@@ -137,9 +138,31 @@ pub async fn run(app: &App, caller: &Principal, run: &RunId) -> Result<RunErased
     runs::put_recovery_record(app, tenant, &record).await?;
     let at = record.erased_at.unwrap_or(now);
     let look = Look { tenant: tenant.clone(), at: LookAt::Run(run.clone()), due: at };
-    sweep::settle(app, &look, &caller.id, now.max(at)).await?;
-    fault::point("erase_run.settled");
-    told(app, tenant, &record, at).await
+    for _ in 0..TRIES {
+        sweep::settle(app, &look, &caller.id, now.max(at)).await?;
+        fault::point("erase_run.settled");
+        let told = told(app, tenant, &record, at).await?;
+        if !told.is_under_way() {
+            return Ok(told);
+        }
+        // Another process is at this run: it is left to finish.
+        tokio::time::sleep(TRY_AGAIN).await;
+    }
+    let reason = format!("the run {run} is being erased elsewhere");
+    Err(StorageError::Unavailable { store: "index", reason }.into())
+}
+
+/// So often a run is looked at that another process is erasing, and so long apart: some seconds in all.
+const TRIES: usize = 100;
+
+/// See [`TRIES`].
+const TRY_AGAIN: Duration = Duration::from_millis(50);
+
+impl RunErased {
+    /// Whether an asset is still there that nothing keeps.
+    fn is_under_way(&self) -> bool {
+        self.kept.iter().any(|(_, because)| because.as_array().is_some_and(Vec::is_empty))
+    }
 }
 
 /// What became of the run's assets. Bytes that a sweep beside this request has not removed yet are removed here.
@@ -159,10 +182,16 @@ async fn told(app: &App, tenant: &TenantId, run: &RunRecord, at: Timestamp) -> R
                     told.erased += 1;
                 }
                 AssetState::Erased { .. } => {}
+                AssetState::Expired { .. } if !is_kept(app, tenant, &view).await? => {}
                 _ => told.kept.push((view.record.id, keeps(app, tenant, &view).await?)),
             }
         }
     }
+}
+
+/// Whether anything is left that an expired asset is kept for.
+async fn is_kept(app: &App, tenant: &TenantId, view: &AssetView) -> Result<bool, AssetError> {
+    Ok(keeps(app, tenant, view).await?.as_array().is_some_and(|because| !because.is_empty()))
 }
 
 /// The holds on an asset, and the runs that were not erased, as an answer says them.

@@ -39,6 +39,8 @@ pub struct Report {
     pub holds: u64,
     /// Bytes that no asset holds: they go with a sweep, after the grace for orphans.
     pub orphans: u64,
+    /// Bytes that no asset holds, of tenants of whom something could not be read or was not whole: an asset's, perhaps. They stay.
+    pub doubtful: u64,
     /// Records that do not read.
     pub unreadable: Vec<Unreadable>,
     /// Live assets whose bytes are not in the store, or not all of them.
@@ -46,19 +48,24 @@ pub struct Report {
 }
 
 impl Report {
+    fn faults(&self) -> usize {
+        self.unreadable.len() + self.without_bytes.len()
+    }
+
     /// Whether every record was read, and every live asset has its bytes.
     pub fn is_whole(&self) -> bool {
-        self.unreadable.is_empty() && self.without_bytes.is_empty()
+        self.faults() == 0
     }
 }
 
 /// Fills the empty index of these parts from their store.
 pub async fn rebuild(app: &App) -> Result<Report, StorageError> {
     let mut report = Report::default();
-    let mut held = HashSet::new();
+    let (mut held, mut doubted) = (HashSet::new(), HashSet::new());
     for tenant in app.blobs.tenants().await? {
         let kept = app.blobs.kept(&tenant).await?;
         report.tenants += 1;
+        let before = report.faults();
         let strangers =
             kept.strangers().map(|place| Unreadable { place: place.to_owned(), reason: "no record".into() });
         report.unreadable.extend(strangers);
@@ -67,8 +74,11 @@ pub async fn rebuild(app: &App) -> Result<Report, StorageError> {
         references(app, &tenant, &kept, forks, &mut report).await?;
         holds(app, &tenant, &kept, &mut report).await?;
         revocations(app, &tenant, &kept, &mut report).await?;
+        if report.faults() > before {
+            doubted.insert(tenant);
+        }
     }
-    announce_orphans(app, &held, &mut report).await?;
+    announce_orphans(app, &held, &doubted, &mut report).await?;
     Ok(report)
 }
 
@@ -180,15 +190,22 @@ async fn revocations(app: &App, tenant: &TenantId, kept: &Kept, report: &mut Rep
     write(app, tenant, revoked.collect()).await
 }
 
-/// Announces bytes that no asset holds as uploads that have just fallen silent, so that the sweep takes them in its own time.
+/// Announces bytes that no asset holds as uploads that have just fallen silent, so that the sweep takes them in its own time. Where a
+/// record did not read, whose the bytes are is not known, and nothing is announced.
 async fn announce_orphans(
     app: &App,
     held: &HashSet<(TenantId, BlobKey)>,
+    doubted: &HashSet<TenantId>,
     report: &mut Report,
 ) -> Result<(), StorageError> {
     let mut stored = app.blobs.blobs();
     while let Some(Stored { tenant, blob, .. }) = stored.try_next().await? {
-        if !held.contains(&(tenant.clone(), blob)) {
+        if held.contains(&(tenant.clone(), blob)) {
+            continue;
+        }
+        if doubted.contains(&tenant) {
+            report.doubtful += 1;
+        } else {
             report.orphans += 1;
             app.index.begin_upload(&tenant, UploadIntent { blob, alive_at: app.now(), asset: None }).await?;
         }

@@ -6,7 +6,7 @@ use futures_util::TryFutureExt;
 use futures_util::future::try_join;
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
-use mediakeep_storage::index::{Referred, RunQuery, Updated};
+use mediakeep_storage::index::{AssetQuery, Referred, RunQuery, Updated};
 use mediakeep_storage::record::{ReferenceRecord, RunRecord, RunView};
 use mediakeep_storage::retention::{RunConflict, RunUpdate, after};
 use mediakeep_storage::{AssetId, AuditEvent, RunId, TenantId, Timestamp};
@@ -46,12 +46,30 @@ pub async fn put(app: &App, caller: &Principal, run: &RunId, wish: RunWish) -> R
     let updated = app.index.update_run(tenant, &update, &app.terms(tenant), audit, now).await?;
     let Updated { view, inherited } = updated.map_err(|conflict| refused(&conflict))?;
     app.rows.floors_changed(tenant);
-    put_recovery_record(app, tenant, &view.record).await?;
-    if !inherited.is_empty() {
-        let references = references(run, &inherited, now);
-        app.blobs.put_references(tenant, &references).await?;
+    // What a fork took up stands in the store before that it is a fork. A request that is repeated may be so because this had failed.
+    let quoted = match inherited.is_empty() && update.fork_of.is_some() {
+        true => quoted(app, tenant, run).await?,
+        false => inherited,
+    };
+    if !quoted.is_empty() {
+        app.blobs.put_references(tenant, &references(run, &quoted, now)).await?;
     }
+    put_recovery_record(app, tenant, &view.record).await?;
     Ok(view)
+}
+
+/// Everything that the run references.
+async fn quoted(app: &App, tenant: &TenantId, run: &RunId) -> Result<Vec<AssetId>, AssetError> {
+    let mut query = AssetQuery { run: Some(run.clone()), limit: MAX_PAGE, ..AssetQuery::default() };
+    let mut quoted = Vec::new();
+    loop {
+        let page = app.index.page(tenant, &query, &app.terms(tenant)).await?;
+        let Some(last) = page.last() else {
+            return Ok(quoted);
+        };
+        query.after = Some(last.record.id);
+        quoted.extend(page.iter().map(|view| view.record.id));
+    }
 }
 
 fn refused(conflict: &RunConflict) -> AssetError {

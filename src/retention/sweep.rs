@@ -48,8 +48,9 @@ pub struct Report {
 pub async fn sweep(app: &App) -> Result<Report, StorageError> {
     let now = app.now();
     let mut report = Report::default();
-    settle_due(app, now, &mut report).await?;
-    loop {
+    // What cannot be settled keeps nothing else waiting: it is told of when all the rest is done.
+    let settled = settle_due(app, now, &mut report).await;
+    while !app.is_stopping() {
         let (removed, failed) = remove_doomed(app).await?;
         report.removed_blobs += removed;
         report.failed_blobs = failed;
@@ -57,7 +58,7 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
             break;
         }
     }
-    loop {
+    while !app.is_stopping() {
         let tidied = app.index.tidy(STEP, now).await?;
         report.tidied += tidied as u64;
         if tidied < STEP {
@@ -80,7 +81,7 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
             report.removed_blobs
         );
     }
-    Ok(report)
+    settled.map(|()| report)
 }
 
 /// How many assets a sweep would end now, counted up to `limit`; changes nothing.
@@ -90,20 +91,41 @@ pub async fn count_due(app: &App, limit: usize) -> Result<usize, StorageError> {
 }
 
 async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<(), StorageError> {
+    let mut outcome = Ok(());
     loop {
         let due = app.index.due(now, STEP).await?;
-        if due.is_empty() {
-            return Ok(());
-        }
+        let mut settled = 0;
         for some in due.chunks(SIDE_BY_SIDE) {
-            for part in try_join_all(some.iter().map(|look| settle(app, look, "sweep", now))).await? {
-                report.expired += part.expired;
-                report.expired_bytes += part.expired_bytes;
-                report.erased += part.erased;
-                report.kept += part.kept;
-                report.dropped += part.dropped;
+            if app.is_stopping() {
+                return outcome;
+            }
+            for part in join_all(some.iter().map(|look| settle(app, look, "sweep", now))).await {
+                match part {
+                    Ok(part) => {
+                        settled += 1;
+                        report.add(part);
+                    }
+                    Err(error) => {
+                        warn!(error = %error, "something that is due could not be looked at; the next sweep tries again: {error}");
+                        outcome = Err(error);
+                    }
+                }
             }
         }
+        // Nothing is left, or nothing but what fails.
+        if settled == 0 {
+            return outcome;
+        }
+    }
+}
+
+impl Report {
+    fn add(&mut self, part: Self) {
+        self.expired += part.expired;
+        self.expired_bytes += part.expired_bytes;
+        self.erased += part.erased;
+        self.kept += part.kept;
+        self.dropped += part.dropped;
     }
 }
 

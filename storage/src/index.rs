@@ -590,10 +590,9 @@ pub struct BlobRow {
 
 /// The audit event of an expiry, the same from every backend.
 fn expiry_event(record: &AssetRecord, principal: &str, now: Timestamp) -> AuditEvent {
-    AuditEvent::new(crate::audit::AuditKind::Expire, principal, now).asset(record.id).details(Value::from_iter([
-        ("bytes", Value::from(record.bytes)),
-        ("sha256", Value::from(record.sha256.to_string())),
-    ]))
+    // Without its digest: the log is for ever, and the asset may be erased one day.
+    let details = Value::from_iter([("bytes", Value::from(record.bytes))]);
+    AuditEvent::new(crate::audit::AuditKind::Expire, principal, now).asset(record.id).details(details)
 }
 
 /// The audit event of an asset that is erased with its runs, the same from every backend. What is erased is not told once more.

@@ -9,8 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::bytes::noise;
-use crate::harness::files;
-use crate::harness::process::{Place, Server};
+use crate::harness::process::{Place, Server, files};
 
 /// An upload that was acknowledged: its URL, and of which bytes it is.
 type Acknowledged = (String, usize, u64);
@@ -86,8 +85,10 @@ async fn killed_again_and_again(kills: usize) -> usize {
     let staged = std::fs::read_dir(place.file("blobs/staging")).expect("a folder").count();
     assert_eq!(staged, 0, "staged files stay behind");
     let tenants = std::fs::read_dir(place.file("blobs/t")).expect("a folder").map(|entry| entry.expect("an entry"));
-    let records = tenants.map(|tenant| files(&tenant.path().join("r/a"))).sum::<usize>();
-    assert_eq!(records, assets, "each asset has its recovery record, and nothing else has one");
+    let files = tenants.flat_map(|tenant| files(&tenant.path().join("r/a")));
+    // A record that was cut off while it was written has another name, which no list of the store shows.
+    let records: Vec<_> = files.filter(|file| file.extension().is_some_and(|name| name == "json")).collect();
+    assert_eq!(records.len(), assets, "each asset has its recovery record, and nothing else has one: {records:?}");
     acknowledged.len()
 }
 

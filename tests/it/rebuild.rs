@@ -180,16 +180,34 @@ async fn what_cannot_come_back_is_named_and_the_rest_does() {
     assert_eq!(report.without_bytes, [(acme.clone(), id(&lost))]);
     assert_eq!(report.unreadable.len(), 1, "{report:?}");
     assert!(report.unreadable[0].place.contains(&torn.id), "{report:?}");
-    assert_eq!(report.orphans, 2, "the stray, and the bytes whose record is torn");
+    assert_eq!((report.orphans, report.doubtful), (0, 2), "the stray, and the bytes whose record is torn");
     assert_eq!(host.stranger().get(&good.url).await.status(), 200);
     for gone in [&lost, &torn] {
         assert_eq!(host.stranger().get(&gone.url).await.status(), 404);
     }
+    host.advance(DAY);
     host.sweep().await;
-    assert_eq!(host.stored_blobs().await, 3, "orphans have their grace");
+    assert_eq!(host.stored_blobs().await, 3, "whatever may be an asset's stays");
+}
+
+#[tokio::test]
+async fn bytes_of_nobody_go_after_their_grace() {
+    let host = Host::start().await;
+    let asset = host.owner("acme").upload(noise(300, 1)).await;
+    let acme = TenantId::parse("acme").expect("a tenant");
+    let mut staging = host.app().blobs.stage(&acme, BlobKey::generate());
+    staging.write(noise(50, 9).into()).await.expect("bytes");
+    staging.seal().await.expect("a stray");
+
+    let (host, report) = host.rebuilt(Kind::of_this_process()).await;
+
+    assert_eq!((report.orphans, report.doubtful), (1, 0));
+    host.sweep().await;
+    assert_eq!(host.stored_blobs().await, 2);
     host.advance(DAY);
     host.sweep().await;
     assert_eq!(host.stored_blobs().await, 1);
+    assert_eq!(host.stranger().get(&asset.url).await.status(), 200);
 }
 
 #[tokio::test]

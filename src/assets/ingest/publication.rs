@@ -199,7 +199,7 @@ impl Publication {
         let event = AuditEvent::new(AuditKind::Ingest, &*self.start.principal.id, now)
             .asset(record.id)
             .url(format!("{}.{}", record.id, record.durable.generation))
-            .details(json!({"bytes": record.bytes, "mimeType": record.mime_type, "sha256": record.sha256}));
+            .details(json!({"bytes": record.bytes, "mimeType": record.mime_type}));
         match &record.run {
             Some(run) => event.run(run),
             None => event,

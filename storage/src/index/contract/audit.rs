@@ -86,5 +86,6 @@ pub(super) async fn an_asset_ends_with_an_event(index: Subject) {
     assert_eq!((last.kind, last.asset_id, last.at), (AuditKind::Expire, Some(record.id), day(1)));
     assert_eq!(last.principal, "sweep");
     let details = last.details.expect("what ended");
-    assert_eq!((&details["bytes"], &details["sha256"]), (&5.into(), &record.sha256.to_string().into()));
+    assert_eq!(details["bytes"], 5);
+    assert!(!details.to_string().contains(&record.sha256.to_string()), "the log outlives an erasure");
 }

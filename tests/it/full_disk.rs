@@ -119,7 +119,14 @@ async fn an_index_whose_disk_fills_to_the_last_byte_loses_nothing_and_works_agai
     };
 
     assert!(matches!(refused, 503 | 507), "{refused}");
-    assert_all_open(&server, &kept).await;
+    // An index that has met the end of its disk may answer nothing until it is opened again; it answers nothing wrong.
+    for (url, length, seed) in &kept {
+        let answer = server.request(Method::GET, url).send().await.expect("an answer");
+        match answer.status().as_u16() {
+            200 => assert_eq!(answer.bytes().await.expect("a body"), noise(*length, *seed)),
+            status => assert!(matches!(status, 503 | 507), "{status}"),
+        }
+    }
     std::fs::remove_file(&other).expect("a file to remove");
     assert!(server.stop().await.success());
     let server = serve(&place, "0").await;

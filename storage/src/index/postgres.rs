@@ -60,6 +60,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use sqlx::PgPool;
+use tokio::runtime::Handle;
 
 use self::ending::Sweep;
 use self::rows::limited;
@@ -126,6 +127,9 @@ impl Default for PostgresOptions {
 /// An [`AssetIndex`] in a PostgreSQL database.
 pub struct PostgresIndex {
     pool: PgPool,
+    /// Where connections are made and waited on: they belong to the runtime in which they were made, and end with it. Callers may have
+    /// runtimes of their own that end sooner.
+    home: Handle,
     options: PostgresOptions,
     retries: AtomicU64,
 }
@@ -137,7 +141,7 @@ impl PostgresIndex {
     /// [`StorageError::Unavailable`] if it cannot be reached. Neither holds the URL.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StorageError> {
         let pool = connect::open(url, &options).await?;
-        Ok(Self { pool, options, retries: AtomicU64::new(0) })
+        Ok(Self { pool, home: Handle::current(), options, retries: AtomicU64::new(0) })
     }
 
     /// Whether the database has an index already; makes nothing.

@@ -82,13 +82,13 @@ impl<'a> Trials<'a> {
 
     /// Begins a transaction. A connection that the server has closed since it was last used has done nothing, so another is tried.
     ///
-    /// In a task of its own, which goes on when the caller does not: sqlx 0.9 does not roll back a connection whose `BEGIN` nobody waits
+    /// In a task of its own, which goes on when the caller does not, in the runtime that the index was opened in: sqlx 0.9 does not roll back a connection whose `BEGIN` nobody waits
     /// for (it counts a transaction once that is answered), and whoever read on that connection next would read in it, for ever of
     /// that moment.
     pub(super) async fn begin(&mut self, sql: Sql) -> Result<Tx, StorageError> {
         loop {
             let pool = self.index.pool.clone();
-            let begun = tokio::spawn(async move { pool.begin_with(sql.begins()).await }).await;
+            let begun = self.index.home.spawn(async move { pool.begin_with(sql.begins()).await }).await;
             match begun.map_err(|error| unavailable(format!("a transaction did not begin: {error}")))? {
                 Ok(inner) => return Ok(Tx { inner, events: Vec::new(), undone: false }),
                 Err(error) => self.reconnect(error).await?,
@@ -99,7 +99,9 @@ impl<'a> Trials<'a> {
     /// A connection for one statement that only reads.
     pub(super) async fn connection(&mut self) -> Result<PoolConnection<Postgres>, StorageError> {
         loop {
-            match self.index.pool.acquire().await {
+            let pool = self.index.pool.clone();
+            let acquired = self.index.home.spawn(async move { pool.acquire().await }).await;
+            match acquired.map_err(|error| unavailable(format!("no connection was made: {error}")))? {
                 Ok(connection) => return Ok(connection),
                 Err(error) => self.reconnect(error).await?,
             }

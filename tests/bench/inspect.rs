@@ -1,7 +1,8 @@
 //! Looking at bytes: how often the answer is right, beside `file` and plain `infer`, and what an answer costs.
 //!
-//! `MEDIAKEEP_CORPUS` names a folder whose `dev/manifest.json` has the right answers and whose `hostile/files` are out to hurt. Ends with an
-//! error where one file of at most 5 MiB takes more than `MOST_CPU` or `MOST_MEMORY`.
+//! `MEDIAKEEP_CORPUS` names a folder whose `dev/manifest.json` has the right answers and whose `hostile/files` are out to hurt; files of 5 MiB
+//! that are nothing but a format's smallest pieces are made here (`tiny`). Ends with an error where one file of at most 5 MiB takes more than
+//! `MOST_CPU` or `MOST_MEMORY`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark speaks on stdout")]
 
@@ -14,6 +15,10 @@ use std::time::{Duration, Instant};
 use mediakeep::media::{Declared, identify, second_opinion};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
+use support::tiny::{self, Tiny};
+
+#[expect(dead_code, reason = "each benchmark uses its part")]
+mod support;
 
 /// What one file may cost. Larger ones are measured, and not judged.
 const JUDGED: u64 = 5 << 20;
@@ -23,17 +28,29 @@ const MOST_MEMORY: u64 = 32 << 20;
 /// The least of so many runs counts: what a machine does meanwhile only adds.
 const RUNS: usize = 3;
 
+/// So many of the dearest are named.
+const SHOWN: usize = 8;
+
 fn main() -> ExitCode {
-    let Some(corpus) = std::env::var_os("MEDIAKEEP_CORPUS").map(PathBuf::from) else {
-        println!("inspect: MEDIAKEEP_CORPUS names no folder of media, so there is nothing to look at");
-        return ExitCode::SUCCESS;
-    };
-    accuracy(&corpus.join("dev"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut paths: Vec<PathBuf> = tiny::files().iter().map(|file| write(file, folder.path())).collect();
+    match std::env::var_os("MEDIAKEEP_CORPUS").map(PathBuf::from) {
+        Some(corpus) => {
+            accuracy(&corpus.join("dev"));
+            paths.extend(["dev/files", "hostile/files"].iter().flat_map(|folder| files(&corpus.join(folder))));
+        }
+        None => println!("MEDIAKEEP_CORPUS names no folder of media: only what is made here is looked at"),
+    }
     // What one file takes is no more than what all of them took at any time (proc(5): the high-water mark).
     let before = memory("VmRSS:");
-    let costs: Vec<Cost> =
-        ["dev/files", "hostile/files"].iter().flat_map(|folder| files(&corpus.join(folder))).map(Cost::of).collect();
+    let costs: Vec<Cost> = paths.into_iter().map(Cost::of).collect();
     report(costs, memory("VmHWM:").saturating_sub(before))
+}
+
+fn write(file: &Tiny, folder: &Path) -> PathBuf {
+    let path = folder.join(file.name);
+    file.write(&path).expect("a file is written");
+    path
 }
 
 /// One row per kind: how many of the types each tool has right, under whatever name.
@@ -157,7 +174,7 @@ fn report(mut costs: Vec<Cost>, memory: u64) -> ExitCode {
         mib(memory)
     );
     println!("| file | bytes | CPU, ms |\n| --- | --- | --- |");
-    for cost in costs.iter().take(5) {
+    for cost in costs.iter().take(SHOWN) {
         let name = cost.path.file_name().unwrap_or_default().to_string_lossy();
         println!("| {name} | {} | {:.2} |", cost.size, cost.cpu.as_secs_f64() * 1e3);
     }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 pub(crate) mod client;
 pub(crate) mod host;
 pub(crate) mod rows;
+pub(crate) mod tiny;
 pub(crate) mod usage;
 
 /// What is measured runs here, and what loads it on the other: neither takes the other's time.

@@ -26,6 +26,7 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ("documents::", "reads source files"),
     ("full_disk::a_disk_full_under_the_index", "fills the disk under sled's file"),
     ("full_disk::an_index_whose_disk_fills", "fills the disk under sled's file"),
+    ("middle::", "needs no index"),
     ("power::", "traces what is written to sled's file"),
     ("quickstart::", "its index is always sled"),
     ("settings::a_file_that_is_named_has_to_exist", "needs no index"),
@@ -34,6 +35,7 @@ const TOLD_ONCE: &[(&str, &str)] = &[
         "sled's file lock: PostgreSQL takes a second process",
     ),
     ("settings::a_variable_wins_over_the_file_and_both_over_the_default", "needs no index"),
+    ("sniffer::", "needs no index"),
     (
         "sweep::ten_thousand_assets_follow_one_put",
         "ten thousand transactions that want one blob's row take minutes; other stories of the sweep have hundreds",

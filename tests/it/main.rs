@@ -26,6 +26,7 @@ mod isolation;
 mod issuers;
 mod lists;
 mod manifest;
+mod middle;
 mod openapi;
 mod power;
 mod preview;

@@ -19,17 +19,19 @@ pub(super) fn embedded(text: &[u8]) -> bool {
 pub(super) fn active(text: &[u8]) -> bool {
     let tag = memchr_iter(b'<', text).any(|at| {
         let rest = &text[at + 1..];
-        // Most of what follows such a sign is no tag at all.
-        if rest.first().is_none_or(|first| !first.is_ascii_alphabetic() && !b"!?_:".contains(first)) {
-            return false;
+        match rest.first() {
+            Some(b'!') => starts(rest, b"!entity"),
+            Some(b'?') => starts(rest, b"?xml-stylesheet"),
+            Some(first) if first.is_ascii_alphabetic() || b"_:".contains(first) => {
+                // The local name counts: `<s:script` runs as well.
+                let name_len = rest.iter().take(MAX_NAME).take_while(|byte| !b" \t\r\n/><".contains(byte)).count();
+                let name = &rest[..name_len];
+                let local = name.iter().rposition(|&byte| byte == b':').map_or(name, |colon| &name[colon + 1..]);
+                ACTIVE_TAGS.iter().any(|tag| local.eq_ignore_ascii_case(tag))
+            }
+            // Most of what follows such a sign is no tag at all.
+            _ => false,
         }
-        // The local name counts: `<s:script` runs as well.
-        let name_len = rest.iter().take(MAX_NAME).take_while(|byte| !b" \t\r\n/>".contains(byte)).count();
-        let name = &rest[..name_len];
-        let local = name.iter().rposition(|&byte| byte == b':').map_or(name, |colon| &name[colon + 1..]);
-        ACTIVE_TAGS.iter().any(|tag| local.eq_ignore_ascii_case(tag))
-            || starts(rest, b"!entity")
-            || starts(rest, b"?xml-stylesheet")
     });
     tag || memchr_iter(b'=', text).any(|at| is_handler(&text[..at])) || has_script_url(text)
 }

@@ -58,6 +58,7 @@ fn pictures() -> Vec<Tiny> {
         of("short blocks of a GIF", b"GIF89a\x01\0\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02", b"\x01\0\x01"),
         of("empty chunks of a WebP", b"RIFF\xf8\xff\x4f\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\0\0\0\0\0\0", b"ANMF\0\0\0\0"),
         of("a directory of a TIFF that is its own next", b"II*\0\x08\0\0\0", b"\x01\0\x08\0\0\0"),
+        of("makers of a TIFF, far away", b"II*\0\x08\0\0\0\xff\xff", b"\x0f\x01\x02\0\x64\0\0\0\0\0\x4f\0"),
         of("a directory of a TIFF with all entries", b"II*\0\x08\0\0\0\xff\xff", b"\0\x01\x03\0\x01\0\0\0\x01\0\0\0"),
         of("icons", b"\0\0\x01\0\xff\xff", b"\x10\x10\0\0\x01\0\x20\0\x08\0\0\0\x16\0\0\0"),
         of("boxes of a JPEG 2000", b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 \0\0\0\0jp2 ", b"\0\0\0\x08free"),

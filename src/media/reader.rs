@@ -19,7 +19,7 @@ const BYTES_PER_STEP: u64 = 16;
 
 /// Going back to what was read before takes as many steps as reading it again takes time: else pointers to and fro would read a small
 /// file thousands of times.
-const STEPS_BACK: u32 = 16;
+const STEPS_BACK: u32 = 64;
 
 /// The most that is collected at once: the longest tail in which a zip's end record may hide, with room.
 pub(super) const MOST_AT_ONCE: usize = 1 << 20;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use mediakeep_keys::Ring;
 use mediakeep_storage::index::postgres::PostgresIndex;
+use mediakeep_storage::quota::Quota;
 use mediakeep_storage::retention::Terms;
 use mediakeep_storage::{AssetIndex, BlobKey, BlobStore, StorageError, TenantId, Timestamp};
 use tokio::sync::Semaphore;
@@ -193,6 +194,16 @@ impl App {
         let live = self.live();
         let own = live.settings.tenant(tenant.as_str()).and_then(|tenant| tenant.max_inline_media_bytes);
         own.unwrap_or(self.settings.limits.max_inline_media_bytes).0
+    }
+
+    /// How much the tenant may have.
+    pub fn quota(&self, tenant: &TenantId) -> Quota {
+        let live = self.live();
+        let own = live.settings.tenant(tenant.as_str());
+        let bytes = own.and_then(|tenant| tenant.tenant_bytes).unwrap_or(self.settings.limits.tenant_bytes).0;
+        let assets = own.and_then(|tenant| tenant.tenant_assets).unwrap_or(self.settings.limits.tenant_assets);
+        let bound = |most: u64| (most != 0).then_some(most);
+        Quota { bytes: bound(bytes), assets: bound(assets) }
     }
 
     /// Bounds the tenant's uploads at a time.

@@ -55,6 +55,9 @@ pub enum AssetError {
     /// Too much at a time.
     #[error("too many uploads at a time")]
     Busy,
+    /// The tenant's quota leaves less than that.
+    #[error("over the quota")]
+    OverQuota,
     /// The idempotency key is in use.
     #[error("a request with this idempotency key is running")]
     IdempotencyInFlight,

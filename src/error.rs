@@ -29,6 +29,9 @@ pub struct ApiError {
 /// How long a caller is asked to wait when a store is down or busy, in seconds.
 const RETRY_AFTER: u32 = 2;
 
+/// The same when a quota is used up: room comes when an asset ends or an upload stops, and a sweep looks for the former every minute.
+const QUOTA_RETRY_AFTER: u32 = 60;
+
 impl ApiError {
     /// A refusal with this status and code.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
@@ -199,6 +202,12 @@ impl From<AssetError> for ApiError {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many uploads of this tenant at a time")
                     .reason("rate")
                     .retry_after(RETRY_AFTER)
+            }
+            AssetError::OverQuota => {
+                let message = "the tenant's quota leaves no room for this";
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+                    .reason("quota")
+                    .retry_after(QUOTA_RETRY_AFTER)
             }
             AssetError::IdempotencyInFlight => {
                 conflict("idempotency_in_flight", "a request with this key is still running").retry_after(RETRY_AFTER)

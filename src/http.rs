@@ -25,3 +25,4 @@ pub mod runs;
 pub mod serve;
 pub mod upload;
 pub mod urls;
+pub mod usage;

@@ -25,6 +25,7 @@ pub struct Metrics {
     durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
     ingested: Family<KindLabels, Counter>,
     ingested_bytes: Counter,
+    over_quota: Counter,
     sent_bytes: Counter,
     refusals: Family<ReasonLabels, Counter>,
     inspections: Inspections,
@@ -79,6 +80,7 @@ impl Metrics {
             durations: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.0005, 4.0, 9))),
             ingested: Family::default(),
             ingested_bytes: Counter::default(),
+            over_quota: Counter::default(),
             sent_bytes: Counter::default(),
             refusals: Family::default(),
             inspections: Inspections::default(),
@@ -103,6 +105,7 @@ impl Metrics {
         );
         registry.register("mediakeep_assets_stored", "Assets stored, by kind", self.ingested.clone());
         registry.register("mediakeep_stored_bytes", "Bytes of the assets stored", self.ingested_bytes.clone());
+        registry.register("mediakeep_over_quota", "Uploads refused by a tenant's quota", self.over_quota.clone());
         registry.register("mediakeep_sent_bytes", "Bytes of assets promised to readers", self.sent_bytes.clone());
         registry.register(
             "mediakeep_capability_refusals",
@@ -160,6 +163,11 @@ impl Metrics {
     pub fn ingested(&self, kind: &str, bytes: u64) {
         self.ingested.get_or_create(&KindLabels { kind: kind.to_owned() }).inc();
         self.ingested_bytes.inc_by(bytes);
+    }
+
+    /// An upload was refused by its tenant's quota.
+    pub fn over_quota(&self) {
+        self.over_quota.inc();
     }
 
     /// Bytes of an asset were promised to a reader.

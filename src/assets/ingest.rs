@@ -2,7 +2,8 @@
 //!
 //! An [`Ingest`] is begun before the first byte, fed, and finished or abandoned. The order is what keeps the promises:
 //!
-//! 1. claim the idempotency key and announce the upload (a crash from here on leaves a row that names what it left);
+//! 1. claim the idempotency key, announce the upload and reserve of the tenant's quota what it will need, as far as that is known (a
+//!    crash from here on leaves a row that names what it left);
 //! 2. stage the bytes, hashed and counted on their way, against the limit;
 //! 3. seal them: complete and durable, and still nobody's;
 //! 4. look at what they are, off the async threads, bounded, never refusing what is merely broken;
@@ -24,6 +25,7 @@ use mediakeep_storage::{AssetView, Digest, RunId, StorageError, Timestamp};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::publication::Publication;
+use self::reservation::Wish;
 use self::room::Promise;
 use self::upload::{Work, new_claim, release};
 use super::AssetError;
@@ -34,6 +36,7 @@ use crate::retention::runs::longest;
 
 pub mod inspection;
 mod publication;
+mod reservation;
 pub mod room;
 mod upload;
 
@@ -97,7 +100,7 @@ impl Ingest {
         let slot = app.upload_slots(&tenant).try_acquire_owned().map_err(|_| AssetError::Busy)?;
         let claim = start.idempotency_key.as_ref().map(|key| new_claim(&start, key, app.now()));
         // In a task of its own: a caller that goes away meanwhile must not leave a claim that nobody gives up.
-        let work = tokio::spawn(Work::begin(app.clone(), tenant, claim)).await;
+        let work = tokio::spawn(Work::begin(app.clone(), tenant, claim, Wish::of(&start, limit))).await;
         let work = work.map_err(|error| AssetError::Internal(format!("beginning stopped: {error}")))??;
         if let Work::Compare { .. } = work {
             // Nothing will be written.
@@ -123,6 +126,7 @@ impl Ingest {
         }
         match self.work.as_mut().expect("finish takes self") {
             Work::Store(upload) => {
+                upload.cover(self.received).await?;
                 if self.received - self.looked_at >= LOOK_EVERY {
                     self.looked_at = self.received;
                     let (free, least) = (self.app.blobs.free_space(), self.app.settings.store.min_free.0);

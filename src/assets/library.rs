@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{Amended, Amendment, AssetQuery, Deleted};
+use mediakeep_storage::quota::{Quota, Usage};
 use mediakeep_storage::record::Doomed;
 use mediakeep_storage::retention::Until;
 use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, TenantId};
@@ -26,6 +27,11 @@ pub const DEFAULT_PAGE: usize = 100;
 /// The asset, whatever its state.
 pub async fn show(app: &App, tenant: &TenantId, asset: AssetId) -> Result<AssetView, AssetError> {
     app.index.view(tenant, asset, &app.terms(tenant)).await?.ok_or(AssetError::NotFound)
+}
+
+/// What the tenant uses, and how much it may.
+pub async fn usage(app: &App, tenant: &TenantId) -> Result<(Usage, Quota), AssetError> {
+    Ok((app.index.usage(tenant).await?, app.quota(tenant)))
 }
 
 /// A page of assets, and whether there is more behind it.

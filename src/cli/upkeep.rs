@@ -4,6 +4,7 @@ use std::path::Path;
 
 use mediakeep::retention::sweep as sweeper;
 use mediakeep::retention::verify::{self as verifier, Depth};
+use mediakeep_storage::quota::Counted;
 
 use super::{open, print_json};
 use crate::Failure;
@@ -31,6 +32,12 @@ pub(crate) async fn verify(config: Option<&Path>, depth: Depth) -> Result<(), Fa
         for (tenant, blob) in blobs {
             println!("{tenant} {blob}: {what}");
         }
+    }
+    for (tenant, Counted { kept, counted }) in &findings.miscounted {
+        println!(
+            "{tenant}: its use is kept as {} bytes of {} assets, and its rows come to {} bytes of {}",
+            kept.bytes, kept.assets, counted.bytes, counted.assets
+        );
     }
     println!("{} blobs compared, {} without a row (pending)", findings.blobs, findings.pending.len());
     if findings.is_clean() { Ok(()) } else { Err(Failure::Found) }

@@ -122,7 +122,7 @@ fn bounds(settings: &Settings) -> Option<Refusal> {
 
 /// Settings of features that this version does not have: only their defaults are true.
 fn not_here_yet(settings: &Settings) -> Option<Refusal> {
-    let Settings { limits, remote, .. } = settings;
+    let Settings { remote, .. } = settings;
     let unset = Remote::default();
     let set = [
         ("delivery.redirect", settings.delivery != Delivery::default()),
@@ -133,8 +133,6 @@ fn not_here_yet(settings: &Settings) -> Option<Refusal> {
         ("conformance.seams", settings.conformance.seams),
         ("conformance.tenant", settings.conformance != Conformance::default()),
         ("uploads.expire", settings.uploads != Uploads::default()),
-        ("limits.tenant_bytes", limits.tenant_bytes.0 != 0),
-        ("limits.tenant_assets", limits.tenant_assets != 0),
     ];
     let (key, _) = set.into_iter().find(|(_, set)| *set)?;
     refuse(key, "this version has no such feature yet; leave it at its default")
@@ -156,9 +154,6 @@ fn tenants(settings: &Settings) -> Option<Refusal> {
         }
         if tenant.default_run_log.is_some_and(|span| span < LEAST_RUN_LOG) {
             return refuse("default_run_log is under 7 days, the least".into());
-        }
-        if tenant.tenant_bytes.is_some_and(|size| size.0 != 0) || tenant.tenant_assets.is_some_and(|count| count != 0) {
-            return refuse("this version has no quotas yet; leave them at their default".into());
         }
     }
     None

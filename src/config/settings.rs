@@ -169,10 +169,10 @@ pub struct Tenant {
     /// Its inline cap, not above the advertised one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_inline_media_bytes: Option<Size>,
-    /// Its quota in bytes.
+    /// Its quota in bytes; 0: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_bytes: Option<Size>,
-    /// Its quota in assets.
+    /// Its quota in assets; 0: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_assets: Option<u64>,
     /// Its ingest policy.
@@ -194,7 +194,7 @@ section! {
         max_inline_media_bytes: Size = Size::kib(256),
         /// Of JSON that may carry media.
         max_json_bytes: Size = Size::mib(96),
-        /// Bytes of a tenant; 0: any.
+        /// Bytes of a tenant's live assets and its uploads in progress; 0: any.
         tenant_bytes: Size = Size(0),
         /// Assets of a tenant; 0: any.
         tenant_assets: u64 = 0,

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
 
 mod shared;
 
-use super::{assets, audit, isolation, manifest, meta, retention, revocation, runs, serve, upload, urls};
+use super::{assets, audit, isolation, manifest, meta, retention, revocation, runs, serve, upload, urls, usage};
 use crate::audit::isolation::Report;
 use crate::audit::signed::Signature;
 use crate::projection;
@@ -107,7 +107,7 @@ pub struct SignedReport {
         runs::list, runs::put, runs::show, runs::refer,
         retention::show, retention::preview, retention::hold_asset, retention::lift_asset,
         retention::hold_run, retention::lift_run, retention::erase_run,
-        manifest::show,
+        manifest::show, usage::show,
         audit::events, audit::checkpoint, audit::keys, isolation::check,
         meta::discovery, meta::schema, show, meta::healthz, meta::readyz,
     ),

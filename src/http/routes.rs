@@ -9,7 +9,7 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 
 use super::{
-    assets, audit, extract, isolation, manifest, meta, openapi, retention, revocation, runs, serve, upload, urls,
+    assets, audit, extract, isolation, manifest, meta, openapi, retention, revocation, runs, serve, upload, urls, usage,
 };
 use crate::error::ApiError;
 
@@ -30,6 +30,7 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/assets/{assetId}/retention").get(retention::show))
         .service(at("/v1/assets/{assetId}/holds/{holdId}").put(retention::hold_asset).delete(retention::lift_asset))
         .service(at("/v1/retention/preview").get(retention::preview))
+        .service(at("/v1/usage").get(usage::show))
         .service(at("/v1/urls/mint").post(urls::mint_batch))
         .service(at("/v1/urls/revoke").post(revocation::revoke))
         .service(at("/v1/urls/introspect").post(revocation::introspect))

@@ -3,10 +3,11 @@
 //! Sizes are always compared. Digests are compared on demand: it costs a reading of everything. Blobs that are doomed or still being
 //! uploaded may be there or not.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use futures_util::TryStreamExt;
 use mediakeep_storage::blob::Stored;
+use mediakeep_storage::quota::Counted;
 use mediakeep_storage::{AssetRecord, BlobKey, Digest, StorageError, TenantId};
 use ring::digest::{Context, SHA256};
 
@@ -34,6 +35,8 @@ pub struct Findings {
     pub wrong_digest: Vec<(TenantId, BlobKey)>,
     /// Live assets whose blob has no row, or is on its way out.
     pub unheld: Vec<(TenantId, BlobKey)>,
+    /// Tenants whose sum of use is not what their rows come to.
+    pub miscounted: Vec<(TenantId, Counted)>,
     /// Bytes without a row: an upload that was cut off, or strays.
     pub pending: Vec<(TenantId, BlobKey)>,
 }
@@ -41,7 +44,8 @@ pub struct Findings {
 impl Findings {
     /// Whether nothing is lost.
     pub fn is_clean(&self) -> bool {
-        self.missing.is_empty() && self.wrong_size.is_empty() && self.wrong_digest.is_empty() && self.unheld.is_empty()
+        let blobs = [&self.missing, &self.wrong_size, &self.wrong_digest, &self.unheld];
+        blobs.into_iter().all(|found| found.is_empty()) && self.miscounted.is_empty()
     }
 }
 
@@ -53,6 +57,7 @@ pub async fn verify(app: &App, depth: Depth) -> Result<Findings, StorageError> {
     let mut findings = Findings::default();
     let sizes = Sizes::of_rows(app, &mut findings).await?;
     let mut read = HashSet::new();
+    let mut tenants: BTreeSet<TenantId> = sizes.named.iter().map(|(tenant, _)| tenant.clone()).collect();
     let mut after = None;
     loop {
         let records = app.index.assets(after.clone(), PAGE).await?;
@@ -60,6 +65,7 @@ pub async fn verify(app: &App, depth: Depth) -> Result<Findings, StorageError> {
             break;
         };
         after = Some((last.tenant.clone(), last.id));
+        tenants.extend(records.iter().map(|record| record.tenant.clone()));
         for record in records.iter().filter(|record| record.is_live()) {
             let name = (record.tenant.clone(), record.blob);
             if !sizes.held.contains(&name) {
@@ -73,6 +79,7 @@ pub async fn verify(app: &App, depth: Depth) -> Result<Findings, StorageError> {
             }
         }
     }
+    findings.miscounted = miscounted(app, tenants).await?;
     let mut stored = app.blobs.blobs();
     while let Some(Stored { tenant, blob, .. }) = stored.try_next().await? {
         let name = (tenant, blob);
@@ -81,6 +88,18 @@ pub async fn verify(app: &App, depth: Depth) -> Result<Findings, StorageError> {
         }
     }
     Ok(findings)
+}
+
+/// Those of the tenants whose sum of use is wrong.
+async fn miscounted(app: &App, tenants: BTreeSet<TenantId>) -> Result<Vec<(TenantId, Counted)>, StorageError> {
+    let mut found = Vec::new();
+    for tenant in tenants {
+        let counted = app.index.counted_usage(&tenant).await?;
+        if counted.kept != counted.counted {
+            found.push((tenant, counted));
+        }
+    }
+    Ok(found)
 }
 
 /// The blobs that the index names, and what a look at their sizes has found.

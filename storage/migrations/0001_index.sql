@@ -151,6 +151,29 @@ CREATE TABLE IF NOT EXISTS mk_epochs (
   epoch  BIGINT NOT NULL
 );
 
+-- What the live assets of a tenant come to: a sum, and what has been added to it and taken from it since.
+CREATE TABLE IF NOT EXISTS mk_usage (
+  tenant TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  bytes  BIGINT NOT NULL,
+  assets BIGINT NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE IF NOT EXISTS mk_used (
+  number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  tenant TEXT COLLATE "C" NOT NULL,
+  bytes  BIGINT NOT NULL,
+  assets BIGINT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS mk_used_of_tenant ON mk_used (tenant);
+
+-- What is reserved of a tenant's quota for an announced upload.
+CREATE TABLE IF NOT EXISTS mk_reserved (
+  tenant TEXT COLLATE "C" NOT NULL,
+  blob   BYTEA NOT NULL,
+  bytes  BIGINT NOT NULL,
+  PRIMARY KEY (tenant, blob)
+) WITH (fillfactor = 70);
+
 -- When a claim (kind 0), a revocation (kind 1) or a URL (kind 2) may be past its time; then its row says whether it is.
 CREATE TABLE IF NOT EXISTS mk_tidy (
   at     BIGINT NOT NULL,

@@ -26,6 +26,7 @@ use serde_json::Value;
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
     AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
 };
@@ -64,6 +65,27 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// Announces an upload, or says that it is still alive. While it is announced its bytes are nobody's to remove.
     async fn begin_upload(&self, tenant: &TenantId, intent: UploadIntent) -> Result<(), StorageError>;
 
+    /// Announces the upload, and reserves so many bytes and one asset of the tenant's quota for it: both, or nothing if the quota leaves
+    /// less. Never more is reserved and used together than the quota says, however many ask at however many replicas.
+    ///
+    /// The reservation ends with the upload, however that ends.
+    async fn begin_reserved(
+        &self,
+        tenant: &TenantId,
+        intent: UploadIntent,
+        bytes: u64,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError>;
+
+    /// Reserves so many bytes in all for an upload that is announced. What it has reserved already stays, also if that is more.
+    async fn reserve(
+        &self,
+        tenant: &TenantId,
+        blob: BlobKey,
+        bytes: u64,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError>;
+
     /// Withdraws an upload whose staged bytes are gone.
     async fn end_upload(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError>;
 
@@ -72,6 +94,9 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
 
     /// Makes the asset visible, adds the run's reference, keeps the idempotency answer, ends the upload, writes the audit event: all
     /// of it, or nothing.
+    ///
+    /// The reservation turns into the asset, which counts from here on until it ends. That it is no larger than what was reserved is
+    /// its caller's to see to: nothing is refused here.
     ///
     /// Equal bytes of the same tenant share the blob already held, rescuing it if it was condemned; the newcomer's own copy is then
     /// doomed at `discard_at`, and the answer says where the bytes are. An unregistered run is kept from this reference on, and an erased
@@ -357,6 +382,12 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
 
     /// Sealed audit rows after `since`, oldest first.
     async fn audit_rows(&self, tenant: &TenantId, since: u64, limit: usize) -> Result<Vec<AuditRow>, StorageError>;
+
+    /// What the tenant uses now, of one moment. It costs what is reserved, not what is stored.
+    async fn usage(&self, tenant: &TenantId) -> Result<Usage, StorageError>;
+
+    /// What is kept of the tenant's use, and what a count of all of its rows comes to, of one moment: what `verify` compares.
+    async fn counted_usage(&self, tenant: &TenantId) -> Result<Counted, StorageError>;
 
     /// Every blob that the index names, in order, from behind `after`: what `verify` compares with the store. Across tenants.
     async fn blobs(&self, after: Option<(TenantId, BlobKey)>, limit: usize) -> Result<Vec<BlobRow>, StorageError>;

@@ -44,6 +44,7 @@ pub mod error;
 pub mod fault;
 pub mod ids;
 pub mod index;
+pub mod quota;
 pub mod record;
 pub mod retention;
 #[cfg(any(test, feature = "testing"))]

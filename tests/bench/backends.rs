@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use mediakeep_storage::index::postgres::{PostgresIndex, PostgresOptions};
 use mediakeep_storage::index::sled::{SledIndex, SledOptions};
+use mediakeep_storage::quota::Quota;
 use mediakeep_storage::testing::DurableServer;
 use mediakeep_storage::{AssetId, AssetIndex, TenantId};
 use support::rows::{terms, upload};
@@ -21,8 +22,12 @@ mod support;
 
 const CALLERS: usize = 16;
 
-/// What is measured of each: uploads (two transitions), rows read, rows read with their floor; a second.
-const MEASURES: [&str; 3] = ["uploads", "finds", "views"];
+/// What is measured of each: uploads (two transitions) of one tenant, without a quota and under one, rows read, rows read with their
+/// floor; a second.
+const MEASURES: [&str; 4] = ["uploads", "uploads under a quota", "finds", "views"];
+
+/// More than is ever reached.
+const QUOTA: Quota = Quota { bytes: Some(1 << 60), assets: Some(1 << 60) };
 
 fn main() {
     let folder = support::folder();
@@ -33,7 +38,7 @@ fn main() {
     let postgres = Arc::new(postgres.expect("an index"));
     let subjects: [Arc<dyn AssetIndex>; 2] = [Arc::new(sled), postgres.clone()];
 
-    let mut measured: [[Vec<f64>; 3]; 2] = Default::default();
+    let mut measured: [[Vec<f64>; 4]; 2] = Default::default();
     for round in 0..=rounds() {
         for (subject, figures) in subjects.iter().zip(&mut measured) {
             let found = measure(&runtime, subject);
@@ -53,9 +58,9 @@ fn main() {
     runtime.block_on(postgres.close());
 }
 
-fn measure(runtime: &Runtime, index: &Arc<dyn AssetIndex>) -> [f64; 3] {
+fn measure(runtime: &Runtime, index: &Arc<dyn AssetIndex>) -> [f64; 4] {
     let tenant = TenantId::parse("acme").expect("a tenant");
-    let asset = runtime.block_on(upload(&**index, &tenant));
+    let asset = runtime.block_on(upload(&**index, &tenant, Quota::NONE));
     let reads = |full: bool| {
         rate(runtime, index, move |index, tenant| async move {
             let found = match full {
@@ -65,10 +70,12 @@ fn measure(runtime: &Runtime, index: &Arc<dyn AssetIndex>) -> [f64; 3] {
             assert!(found);
         })
     };
-    let uploads = rate(runtime, index, |index, tenant| async move {
-        let _: AssetId = upload(&*index, &tenant).await;
-    });
-    [uploads, reads(false), reads(true)]
+    let uploads = |quota: Quota| {
+        rate(runtime, index, move |index, tenant| async move {
+            let _: AssetId = upload(&*index, &tenant, quota).await;
+        })
+    };
+    [uploads(Quota::NONE), uploads(QUOTA), reads(false), reads(true)]
 }
 
 /// How often a second all callers together get it done.

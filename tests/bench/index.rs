@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use mediakeep_storage::TenantId;
 use mediakeep_storage::index::sled::{SledIndex, SledOptions};
+use mediakeep_storage::quota::Quota;
 use support::rows::upload;
 use support::{median, rounds, seconds};
 
@@ -57,7 +58,7 @@ fn publish(runtime: &tokio::runtime::Runtime, index: &Arc<SledIndex>) -> f64 {
                 let tenant = TenantId::parse("acme").expect("a tenant");
                 let mut transitions = 0;
                 while Instant::now() < end {
-                    upload(&*index, &tenant).await;
+                    upload(&*index, &tenant, Quota::NONE).await;
                     transitions += 2;
                 }
                 transitions

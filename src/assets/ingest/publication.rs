@@ -222,7 +222,7 @@ impl Publication {
 }
 
 /// The sweep took the upload: it may be sent again.
-fn lost(blob: BlobKey) -> StorageError {
+pub(super) fn lost(blob: BlobKey) -> StorageError {
     StorageError::Unavailable { store: "store", reason: format!("upload {blob} showed no life for too long") }
 }
 

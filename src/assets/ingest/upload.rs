@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use super::Start;
+use super::reservation::{Reservation, Wish};
 use crate::app::App;
 use crate::assets::AssetError;
 
@@ -38,7 +39,12 @@ impl Work {
     ///
     /// An answer of which nothing is left, not even a tombstone, is as if it had never been given: then the claim is on the key after that
     /// asset, the same for everybody who sends it.
-    pub(super) async fn begin(app: Arc<App>, tenant: TenantId, mut claim: Option<Claim>) -> Result<Self, AssetError> {
+    pub(super) async fn begin(
+        app: Arc<App>,
+        tenant: TenantId,
+        mut claim: Option<Claim>,
+        wish: Wish,
+    ) -> Result<Self, AssetError> {
         while let Some(held) = &mut claim {
             match app.index.claim(&tenant, held.clone(), app.now()).await? {
                 Claimed::Yours => break,
@@ -51,7 +57,7 @@ impl Work {
                 }
             }
         }
-        Ok(Self::Store(Box::new(Upload::begin(app, tenant, claim).await?)))
+        Ok(Self::Store(Box::new(Upload::begin(app, tenant, claim, wish).await?)))
     }
 }
 
@@ -68,6 +74,7 @@ impl std::fmt::Debug for Hash {
 pub(super) struct Upload {
     app: Arc<App>,
     tenant: TenantId,
+    reserved: Reservation,
     pub(super) begun: Option<Begun>,
 }
 
@@ -83,17 +90,25 @@ pub(super) struct Begun {
 }
 
 impl Upload {
-    async fn begin(app: Arc<App>, tenant: TenantId, claim: Option<Claim>) -> Result<Self, AssetError> {
+    async fn begin(app: Arc<App>, tenant: TenantId, claim: Option<Claim>, wish: Wish) -> Result<Self, AssetError> {
         let blob = BlobKey::generate();
         let asset = AssetId::generate(app.now());
         let intent = UploadIntent { blob, alive_at: app.now(), asset: Some(asset) };
-        if let Err(error) = app.index.begin_upload(&tenant, intent).await {
-            release(&app, &tenant, claim.as_ref()).await;
-            return Err(error.into());
-        }
+        let reserved = match Reservation::begin(&app, &tenant, intent, wish).await {
+            Ok(reserved) => reserved,
+            Err(refusal) => {
+                release(&app, &tenant, claim.as_ref()).await;
+                return Err(refusal);
+            }
+        };
         let staging = app.blobs.stage(&tenant, blob);
         let heartbeat = heartbeat(app.clone(), tenant.clone(), blob, claim.clone());
-        Ok(Self { app, tenant, begun: Some(Begun { blob, asset, staging, claim, heartbeat }) })
+        Ok(Self { app, tenant, reserved, begun: Some(Begun { blob, asset, staging, claim, heartbeat }) })
+    }
+
+    /// Sees to it that so many bytes are reserved, before they are written.
+    pub(super) async fn cover(&mut self, received: u64) -> Result<(), AssetError> {
+        self.reserved.cover(&self.app, &self.tenant, received).await
     }
 
     pub(super) fn begun(&mut self) -> &mut Begun {

@@ -43,7 +43,11 @@ const REFUSALS: [(u16, &str, &str); 16] = [
     (413, "payload_too_large", "The body is too large; `details.limit` says how large it may be."),
     (415, "unsupported_media_type", "The body is of a type that is not taken here."),
     (416, "validation_error", "No byte of the range is there; `Content-Range` says how many there are."),
-    (429, "rate_limited", "Too much at a time (`details.reason`: `rate` or `quota`)."),
+    (
+        429,
+        "rate_limited",
+        "Too many requests or uploads at a time (`details.reason`: `rate`), or more than the tenant's quota leaves (`quota`).",
+    ),
     (500, "internal_error", "Something went wrong here."),
     (503, "service_unavailable", "A store is not available now."),
     (507, "insufficient_storage", "There is no space left."),

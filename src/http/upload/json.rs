@@ -12,12 +12,14 @@ use crate::error::ApiError;
 /// Strings other than the payload, and all that is not the payload together.
 const LIMITS: Limits = Limits { text_bytes: 16 << 10, frame_bytes: 64 << 10 };
 
-pub(super) async fn take(incoming: Incoming<'_>, mut body: Body) -> Result<Ingested, ApiError> {
+pub(super) async fn take(mut incoming: Incoming<'_>, mut body: Body) -> Result<Ingested, ApiError> {
     no_members_in_query(&incoming)?;
     let most = incoming.app.settings.limits.max_json_bytes.0;
     if incoming.start.at_most.is_some_and(|length| length > most) {
         return Err(ApiError::too_large(most));
     }
+    // Four characters of base64 are three bytes.
+    incoming.start.at_most = incoming.start.at_most.map(|length| length / 4 * 3 + 3);
     incoming.store(async |ingest| read(&incoming, &mut body, most, ingest).await).await
 }
 

@@ -35,6 +35,7 @@ mod runs;
 mod stage;
 mod tombstones;
 mod urls;
+mod usage;
 
 /// An index that is told a story.
 pub type Subject = Arc<dyn AssetIndex>;
@@ -183,6 +184,18 @@ where
             an_index_made_anew_is_as_the_old_one,
             what_is_restored_twice_is_there_once,
             erased_bytes_that_are_found_again_go;
+        usage:
+            what_is_reserved_becomes_what_is_used,
+            equal_bytes_count_as_often_as_they_are_there,
+            what_ends_counts_no_more,
+            what_has_ended_before_is_not_taken_off_again,
+            nothing_is_reserved_beyond_the_quota,
+            a_reservation_grows_as_far_as_the_quota_goes,
+            a_reservation_ends_with_its_upload,
+            a_quota_below_the_use_takes_nothing_away,
+            what_is_over_reserves_nothing,
+            one_tenants_use_is_not_anothers,
+            an_index_made_anew_counts_what_it_has;
         audit:
             each_transition_leaves_its_event,
             each_tenant_has_a_chain_of_its_own,
@@ -226,6 +239,9 @@ pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
         urls:
             as_many_take_a_use_as_there_are,
             no_use_is_taken_after_a_revocation;
+        usage:
+            no_more_is_published_than_the_quota_leaves,
+            what_many_publish_and_end_is_all_counted;
     }
 }
 

@@ -17,6 +17,7 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
     AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
 };
@@ -29,6 +30,7 @@ mod records;
 mod restore;
 mod state;
 mod urls;
+mod usage;
 
 /// An [`AssetIndex`] in memory, for tests.
 #[derive(Debug, Default)]
@@ -60,6 +62,26 @@ impl AssetIndex for ModelIndex {
     async fn begin_upload(&self, tenant: &TenantId, intent: UploadIntent) -> Result<(), StorageError> {
         self.state().begin_upload(tenant, &intent);
         Ok(())
+    }
+
+    async fn begin_reserved(
+        &self,
+        tenant: &TenantId,
+        intent: UploadIntent,
+        bytes: u64,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError> {
+        Ok(self.state().begin_reserved(tenant, &intent, bytes, quota))
+    }
+
+    async fn reserve(
+        &self,
+        tenant: &TenantId,
+        blob: BlobKey,
+        bytes: u64,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError> {
+        Ok(self.state().reserve(tenant, blob, bytes, quota))
     }
 
     async fn end_upload(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
@@ -376,6 +398,15 @@ impl AssetIndex for ModelIndex {
 
     async fn audit_rows(&self, tenant: &TenantId, since: u64, limit: usize) -> Result<Vec<AuditRow>, StorageError> {
         Ok(self.state().audit_rows(tenant, since, limit))
+    }
+
+    async fn usage(&self, tenant: &TenantId) -> Result<Usage, StorageError> {
+        Ok(self.state().usage(tenant))
+    }
+
+    async fn counted_usage(&self, tenant: &TenantId) -> Result<Counted, StorageError> {
+        let usage = self.state().usage(tenant);
+        Ok(Counted { kept: usage, counted: usage })
     }
 
     async fn blobs(&self, after: Option<(TenantId, BlobKey)>, limit: usize) -> Result<Vec<BlobRow>, StorageError> {

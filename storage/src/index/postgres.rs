@@ -3,8 +3,8 @@
 //! # How it keeps the contract
 //!
 //! - **Atomic**: each transition is one `SERIALIZABLE` transaction (`tx`), done again as a whole when the database refuses it for what
-//!   others did beside it. The exceptions, the sealing of the audit log and the taking of a use, go
-//!   by one row's lock and say why.
+//!   others did beside it. The exceptions, the sealing of the audit log, the taking of a use
+//!   and the reserving of room under a quota, go by one row's lock and say why.
 //! - **Durable**: `COMMIT` is answered once the write-ahead log is on disk (`synchronous_commit = on`), and a call returns `Ok` only
 //!   after that answer. If the connection is lost between the two, the call says [`StorageError::Unavailable`] and that it is not known
 //!   what happened. A server that runs with `fsync` or `full_page_writes` off is named in the log when the index is opened.
@@ -20,7 +20,7 @@
 //! are turned off in each session: on a table of a few rows the planner prefers them, and under `SERIALIZABLE` a scan counts as having
 //! read all of the table, so that every two transitions of a young index would conflict.
 //!
-//! Locks are taken in this order: claim, run, asset, upload, blob. What cannot keep to it (the end of an asset looks at its runs last, and
+//! Locks are taken in this order: a tenant's sum of use, claim, run, asset, upload, blob. What cannot keep to it (the end of an asset looks at its runs last, and
 //! an erasure at the answer of its request) does not wait for a lock but begins again. Sweeps skip what another one has locked, and
 //! share the work so.
 //!
@@ -72,6 +72,7 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
     AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
 };
@@ -96,6 +97,7 @@ mod tests;
 mod tx;
 mod upkeep;
 mod urls;
+mod usage;
 
 /// How the database is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,6 +178,26 @@ impl AssetIndex for PostgresIndex {
 
     async fn begin_upload(&self, tenant: &TenantId, intent: UploadIntent) -> Result<(), StorageError> {
         transact!(self, tx => blobs::begin(&mut tx, tenant, &intent))
+    }
+
+    async fn begin_reserved(
+        &self,
+        tenant: &TenantId,
+        intent: UploadIntent,
+        bytes: u64,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError> {
+        transact!(self, sql::BEGIN_BY_LOCK, tx => usage::begin(&mut tx, tenant, &intent, bytes, quota))
+    }
+
+    async fn reserve(
+        &self,
+        tenant: &TenantId,
+        blob: BlobKey,
+        bytes: u64,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError> {
+        transact!(self, sql::BEGIN_BY_LOCK, tx => usage::reserve(&mut tx, tenant, blob, bytes, quota))
     }
 
     async fn end_upload(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
@@ -469,7 +491,9 @@ impl AssetIndex for PostgresIndex {
     }
 
     async fn tidy(&self, limit: usize, now: Timestamp) -> Result<usize, StorageError> {
-        transact!(self, tx => upkeep::tidy(&mut tx, limit, now))
+        let tidied: Result<usize, StorageError> = transact!(self, tx => upkeep::tidy(&mut tx, limit, now));
+        usage::fold_all(self).await?;
+        tidied
     }
 
     async fn record(&self, tenant: &TenantId, events: Vec<AuditEvent>) -> Result<(), StorageError> {
@@ -485,6 +509,14 @@ impl AssetIndex for PostgresIndex {
 
     async fn audit_rows(&self, tenant: &TenantId, since: u64, limit: usize) -> Result<Vec<AuditRow>, StorageError> {
         upkeep::audit_rows(self, tenant, since, limit).await
+    }
+
+    async fn usage(&self, tenant: &TenantId) -> Result<Usage, StorageError> {
+        usage::usage(self, tenant).await
+    }
+
+    async fn counted_usage(&self, tenant: &TenantId) -> Result<Counted, StorageError> {
+        transact!(self, sql::BEGIN_SNAPSHOT, tx => usage::counted(&mut tx, tenant))
     }
 
     async fn blobs(&self, after: Option<(TenantId, BlobKey)>, limit: usize) -> Result<Vec<BlobRow>, StorageError> {

@@ -37,6 +37,7 @@ use super::{
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
     AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
 };
@@ -60,6 +61,7 @@ mod syncs;
 mod tests;
 mod upkeep;
 mod urls;
+mod usage;
 mod writer;
 
 /// An asset with no more references than this is looked at on the caller's thread.
@@ -134,6 +136,28 @@ impl AssetIndex for SledIndex {
     async fn begin_upload(&self, tenant: &TenantId, intent: UploadIntent) -> Result<(), StorageError> {
         let tenant = tenant.clone();
         self.writer.apply(Room::Takes, move |draft| blobs::begin(draft, &tenant, &intent)).await
+    }
+
+    async fn begin_reserved(
+        &self,
+        tenant: &TenantId,
+        intent: UploadIntent,
+        bytes: u64,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Takes, move |draft| usage::begin(draft, &tenant, &intent, bytes, quota)).await
+    }
+
+    async fn reserve(
+        &self,
+        tenant: &TenantId,
+        blob: BlobKey,
+        bytes: u64,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Takes, move |draft| usage::reserve(draft, &tenant, blob, bytes, quota)).await
     }
 
     async fn end_upload(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
@@ -497,6 +521,15 @@ impl AssetIndex for SledIndex {
     async fn audit_rows(&self, tenant: &TenantId, since: u64, limit: usize) -> Result<Vec<AuditRow>, StorageError> {
         let tenant = tenant.clone();
         self.walk(move |core| upkeep::audit_rows(core, &tenant, since, limit)).await
+    }
+
+    async fn usage(&self, tenant: &TenantId) -> Result<Usage, StorageError> {
+        self.core.at_once(|rows| rows.usage(tenant))
+    }
+
+    async fn counted_usage(&self, tenant: &TenantId) -> Result<Counted, StorageError> {
+        let tenant = tenant.clone();
+        self.walk(move |core| core.at_once(|rows| rows.counted_usage(&tenant))).await
     }
 
     async fn blobs(&self, after: Option<(TenantId, BlobKey)>, limit: usize) -> Result<Vec<BlobRow>, StorageError> {

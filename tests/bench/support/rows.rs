@@ -2,6 +2,7 @@
 
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::index::{NewAsset, Published};
+use mediakeep_storage::quota::{Quota, Reserved};
 use mediakeep_storage::record::{AssetState, DurableUrl, Labels, Origin, UploadIntent};
 use mediakeep_storage::retention::Terms;
 use mediakeep_storage::{AssetId, AssetIndex, AssetRecord, AuditEvent, BlobKey, Digest, RunId, TenantId, Timestamp};
@@ -9,11 +10,13 @@ use mediakeep_storage::{AssetId, AssetIndex, AssetRecord, AuditEvent, BlobKey, D
 /// How many bytes an asset has here.
 pub(crate) const BYTES: u64 = 4096;
 
-/// Two transitions: the announcement of an upload, and the publication of its asset.
-pub(crate) async fn upload(index: &dyn AssetIndex, tenant: &TenantId) -> AssetId {
+/// Two transitions: the announcement of an upload with its reservation, and the publication of its asset.
+pub(crate) async fn upload(index: &dyn AssetIndex, tenant: &TenantId, quota: Quota) -> AssetId {
     let now = Timestamp::now();
     let blob = BlobKey::generate();
-    index.begin_upload(tenant, UploadIntent { blob, alive_at: now, asset: None }).await.expect("an announcement");
+    let intent = UploadIntent { blob, alive_at: now, asset: None };
+    let reserved = index.begin_reserved(tenant, intent, BYTES, quota).await.expect("an announcement");
+    assert_eq!(reserved, Reserved::Done);
     let published = index.publish(tenant, new_asset(tenant, blob, now), &terms(), now).await.expect("a publication");
     let Published::Stored(view) = published else { unreachable!("{published:?}") };
     view.record.id

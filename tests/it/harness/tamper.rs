@@ -59,6 +59,26 @@ impl Home {
         closed(path);
     }
 
+    /// Puts another sum in the place of what the tenant's assets come to.
+    pub async fn put_usage(&self, tenant: &str, bytes: i64, assets: i64) {
+        let Some(path) = self.path() else {
+            let mut connection = self.connection().await;
+            for statement in ["DELETE FROM mk_used WHERE tenant = $1", "DELETE FROM mk_usage WHERE tenant = $1"] {
+                sqlx::query(statement).bind(tenant).execute(&mut connection).await.expect("a database");
+            }
+            let put = sqlx::query("INSERT INTO mk_usage (tenant, bytes, assets) VALUES ($1, $2, $3)");
+            put.bind(tenant).bind(bytes).bind(assets).execute(&mut connection).await.expect("a database");
+            return;
+        };
+        let db = sled::open(path).expect("nobody else has it");
+        let sum = serde_json::json!({"bytes": bytes, "assets": assets}).to_string();
+        let key = [b"Q", tenant.as_bytes(), &[0]].concat();
+        db.insert(key, [&[VERSION][..], sum.as_bytes()].concat()).expect("a disk");
+        db.flush().expect("a disk");
+        drop(db);
+        closed(path);
+    }
+
     fn path(&self) -> Option<&Path> {
         self.url().strip_prefix("sled://").map(Path::new)
     }

@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) urls: Vec<(TenantId, MintedUrl)>,
     /// A tenant for each time that all of its URLs were revoked.
     pub(super) epochs: Vec<TenantId>,
+    /// What was reserved for an upload; it counts as long as the upload goes on.
+    pub(super) reserved: Vec<(TenantId, BlobKey, u64)>,
     pub(super) waiting: Vec<(TenantId, AuditEvent)>,
     pub(super) sealed: Vec<(TenantId, AuditRow)>,
     /// The terms that were last heard of: what is due is asked for without any.
@@ -128,6 +130,7 @@ impl State {
             }
             Some(_) => {}
             None => {
+                self.reserved.retain(|(owner, key, _)| owner != tenant || *key != intent.blob);
                 let life = Life::Uploading(intent.alive_at);
                 self.blobs.push(Blob {
                     tenant: tenant.clone(),

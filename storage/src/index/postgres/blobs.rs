@@ -110,6 +110,11 @@ pub(super) async fn begin(tx: &mut Tx, owner: &TenantId, intent: &UploadIntent) 
     }
 }
 
+/// Whether the upload is announced, and stays so until the transition is over; `None` if the blob has no row.
+pub(super) async fn is_announced(tx: &mut Tx, owner: &TenantId, key: BlobKey) -> Worked<Option<bool>> {
+    Ok(lock(tx, owner, key).await?.map(|blob| blob.announced()))
+}
+
 /// Withdraws the announcement.
 pub(super) async fn end(tx: &mut Tx, owner: &TenantId, key: BlobKey) -> Worked<()> {
     match lock(tx, owner, key).await? {
@@ -238,7 +243,11 @@ async fn put(tx: &mut Tx, changed: Vec<(Blob, Blob)>) -> Worked<()> {
         digests.push(after.sha256.map(|sha256| sha256.0.to_vec()));
         assets.push(after.asset.map(|id| id.to_bytes().to_vec()));
         if before.state != after.state {
-            entries.take_out(before);
+            if before.announced() && !after.announced() {
+                entries.end(before)
+            } else {
+                entries.take_out(before)
+            }
             entries.put_in(after);
         }
     }
@@ -250,13 +259,19 @@ async fn put(tx: &mut Tx, changed: Vec<(Blob, Blob)>) -> Worked<()> {
 async fn drop_row(tx: &mut Tx, blob: &Blob) -> Worked<()> {
     sql::BLOB_DROP.run().bind(blob.tenant.as_str()).bind(blob.key.to_bytes()).execute(tx.on()).await?;
     let mut entries = Queued::default();
-    entries.take_out(blob);
+    if blob.announced() {
+        entries.end(blob)
+    } else {
+        entries.take_out(blob)
+    }
     entries.write(tx).await
 }
 
 /// Entries in the tables by time that go and come.
 #[derive(Debug, Default)]
 struct Queued {
+    /// Uploads that are over, and whose reservations go with their entries.
+    uploads_end: Entries,
     uploads_out: Entries,
     uploads_in: Entries,
     condemned_out: Entries,
@@ -273,6 +288,12 @@ struct Entries {
 }
 
 impl Queued {
+    fn end(&mut self, blob: &Blob) {
+        if let State::Announced { alive_at } = blob.state {
+            self.uploads_end.push(alive_at, blob);
+        }
+    }
+
     fn take_out(&mut self, blob: &Blob) {
         match blob.state {
             State::Announced { alive_at } => self.uploads_out.push(alive_at, blob),
@@ -294,6 +315,7 @@ impl Queued {
     }
 
     async fn write(self, tx: &mut Tx) -> Worked<()> {
+        self.uploads_end.send(sql::UPLOADS_END, tx).await?;
         self.uploads_out.send(sql::UPLOADS_OUT, tx).await?;
         self.uploads_in.send(sql::UPLOADS_IN, tx).await?;
         self.condemned_out.send(sql::CONDEMNED_OUT, tx).await?;

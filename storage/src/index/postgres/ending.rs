@@ -14,7 +14,7 @@ use super::failed::Worked;
 use super::looks::put_run_look;
 use super::rows::{AssetRow, Keeping, RunRow, asset_id, down, limited, read_stake, run_id, up};
 use super::tx::Tx;
-use super::{assets, blobs, erasing, runs, sql};
+use super::{assets, blobs, erasing, runs, sql, usage};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::{Deleted, Look, LookAt, Settlement, expiry_event};
@@ -278,6 +278,7 @@ async fn end(
     referring: &HashMap<AssetId, Referring>,
 ) -> Worked<Vec<AssetRecord>> {
     let held: Vec<_> = ending.iter().map(|asset| asset.record.blob).collect();
+    usage::discharge(tx, tenant, &ending).await?;
     let mut changed = Vec::with_capacity(ending.len());
     for mut asset in ending {
         asset.record.state = AssetState::Expired { at: now };

@@ -11,7 +11,7 @@ use super::ending::{Referring, Sweep, fix_runs, next_of, referring};
 use super::failed::Worked;
 use super::rows::{AssetRow, asset_id, digest, limited, up};
 use super::tx::Tx;
-use super::{assets, blobs, ingest, sql};
+use super::{assets, blobs, ingest, sql, usage};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, Digest, TenantId};
 use crate::index::{Erasure, erasure_event};
@@ -93,6 +93,7 @@ async fn wipe(
     fix_runs(tx, tenant, &ids, referring).await?;
     let answers = going.iter().filter_map(|asset| Some((asset.claim.clone()?, asset.record.id))).collect();
     ingest::drop_answers(tx, tenant, answers).await?;
+    usage::discharge(tx, tenant, &going).await?;
     drop_same(tx, tenant, &going).await?;
     let others = same_bytes(tx, tenant, &going).await?;
     let leaving: Vec<_> = going.iter().map(|asset| (asset.record.blob, asset.record.is_live())).collect();

@@ -147,6 +147,7 @@ macro_rules! names_later {
 statements! {
     BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE";
     BEGIN_BY_LOCK = "BEGIN ISOLATION LEVEL READ COMMITTED";
+    BEGIN_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     SESSION = "SELECT set_config('synchronous_commit', 'on', false), set_config('enable_seqscan', 'off', false), \
         set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false), \
         set_config('idle_in_transaction_session_timeout', $3, false)";
@@ -197,6 +198,8 @@ statements! {
     BLOB_DROP = "DELETE FROM mk_blobs WHERE tenant = $1 AND blob = $2";
     UPLOADS_IN = blobs_in!("mk_uploads");
     UPLOADS_OUT = blobs_out!("mk_uploads");
+    UPLOADS_END = concat!("WITH freed AS (DELETE FROM mk_reserved r USING UNNEST($2::text[], $3::bytea[]) AS u(tenant, blob) \
+        WHERE r.tenant = u.tenant AND r.blob = u.blob) ", blobs_out!("mk_uploads"));
     UPLOADS_SILENT = blobs_due!("mk_uploads", "<");
     CONDEMNED_IN = blobs_in!("mk_condemned");
     CONDEMNED_OUT = blobs_out!("mk_condemned");
@@ -221,6 +224,7 @@ statements! {
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, $12, 0)), \
         same AS (INSERT INTO mk_same (tenant, sha256, asset) SELECT $1, $11::bytea, $2 WHERE $11::bytea IS NOT NULL), \
         looks AS (INSERT INTO mk_looks (at, kind, tenant, name) SELECT $7::bigint, 0, $1, $2 WHERE $7::bigint IS NOT NULL), \
+        used AS (INSERT INTO mk_used (tenant, bytes, assets) SELECT $1, $6, 1 WHERE $3 = 'live'), \
         refs AS (INSERT INTO mk_refs (tenant, run, asset, place) SELECT $1, $9::text, $2, 0 WHERE $9::text IS NOT NULL) \
         SELECT COALESCE((SELECT e.epoch FROM mk_epochs e WHERE e.tenant = $1), 0)";
     ASSET_READ = "SELECT record FROM mk_assets WHERE tenant = $1 AND asset = $2";
@@ -340,6 +344,34 @@ statements! {
     ASSETS_NAMES = "SELECT asset FROM mk_assets WHERE tenant = $1 AND asset > $2 ORDER BY asset LIMIT $3";
     ASSETS_LOCK = "SELECT record, look, holds, claim FROM mk_assets WHERE tenant = $1 AND asset = ANY($2::bytea[]) \
         ORDER BY asset FOR UPDATE";
+
+    USED_NEW = "INSERT INTO mk_used (tenant, bytes, assets) VALUES ($1, $2, $3)";
+    USED_FOLD = "WITH gone AS (DELETE FROM mk_used WHERE tenant = $1 RETURNING bytes, assets) \
+        INSERT INTO mk_usage (tenant, bytes, assets) \
+        SELECT $1, COALESCE(sum(bytes), 0)::bigint, COALESCE(sum(assets), 0)::bigint FROM gone ON CONFLICT (tenant) \
+        DO UPDATE SET bytes = mk_usage.bytes + EXCLUDED.bytes, assets = mk_usage.assets + EXCLUDED.assets";
+    USED_OLDEST = "SELECT number FROM mk_used ORDER BY number LIMIT $1 FOR UPDATE SKIP LOCKED";
+    USED_FOLD_SOME = "WITH gone AS (DELETE FROM mk_used WHERE number = ANY($1::bigint[]) RETURNING tenant, bytes, assets) \
+        INSERT INTO mk_usage (tenant, bytes, assets) \
+        SELECT tenant, sum(bytes)::bigint, sum(assets)::bigint FROM gone GROUP BY tenant ORDER BY tenant \
+        ON CONFLICT (tenant) \
+        DO UPDATE SET bytes = mk_usage.bytes + EXCLUDED.bytes, assets = mk_usage.assets + EXCLUDED.assets";
+    USAGE = "SELECT \
+        COALESCE((SELECT u.bytes FROM mk_usage u WHERE u.tenant = $1), 0) + \
+        COALESCE((SELECT sum(d.bytes) FROM mk_used d WHERE d.tenant = $1), 0)::bigint, \
+        COALESCE((SELECT u.assets FROM mk_usage u WHERE u.tenant = $1), 0) + \
+        COALESCE((SELECT sum(d.assets) FROM mk_used d WHERE d.tenant = $1), 0)::bigint, \
+        (SELECT LEAST(COALESCE(sum(r.bytes), 0), 9223372036854775807)::bigint FROM mk_reserved r WHERE r.tenant = $1), \
+        (SELECT count(*) FROM mk_reserved r WHERE r.tenant = $1), \
+        (SELECT r.bytes FROM mk_reserved r WHERE r.tenant = $1 AND r.blob = $2)";
+    USAGE_WALK = "SELECT asset, CASE WHEN state = 'live' THEN bytes END FROM mk_assets \
+        WHERE tenant = $1 AND asset > $2 ORDER BY asset LIMIT $3";
+    RESERVED_NEW = "WITH new AS (INSERT INTO mk_blobs (tenant, blob, state, since, holders, asset) \
+        VALUES ($1, $2, 0, $3, 0, $4) ON CONFLICT DO NOTHING RETURNING since), \
+        kept AS (INSERT INTO mk_reserved (tenant, blob, bytes) SELECT $1, $2, $5::bigint FROM new) \
+        INSERT INTO mk_uploads (at, tenant, blob) SELECT since, $1, $2 FROM new";
+    RESERVED_PUT = "INSERT INTO mk_reserved (tenant, blob, bytes) VALUES ($1, $2, $3) \
+        ON CONFLICT (tenant, blob) DO UPDATE SET bytes = GREATEST(mk_reserved.bytes, EXCLUDED.bytes)";
 
     TIDY_NEW = "INSERT INTO mk_tidy (at, kind, tenant, name) VALUES ($1, 0, $2, $3) ON CONFLICT DO NOTHING";
     TIDY_DUE = "SELECT at, kind, tenant, name FROM mk_tidy WHERE at <= $1 ORDER BY at, kind, tenant, name LIMIT $2 \

@@ -46,6 +46,9 @@ async fn emptied(url: &str) -> PostgresIndex {
         "revoked",
         "urls",
         "epochs",
+        "usage",
+        "used",
+        "reserved",
         "tidy",
         "audit_waiting",
         "audit_rows",
@@ -245,6 +248,7 @@ async fn a_dropped_asset_leaves_no_rows_of_its_own() {
         "mk_blobs",
         "mk_digests",
         "mk_uploads",
+        "mk_reserved",
         "mk_condemned",
         "mk_doomed",
     ] {

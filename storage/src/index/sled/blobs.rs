@@ -327,12 +327,18 @@ impl Draft {
         if let Some(queued) = queue_entry(tenant, blob, entry.state) {
             self.mark(queued);
         }
+        if before.is_some_and(BlobEntry::is_announced) && !entry.is_announced() {
+            self.delete(Key::reserved(tenant, blob));
+        }
         self.put(Key::blob(tenant, blob), entry);
     }
 
     fn drop_blob(&mut self, tenant: &TenantId, blob: BlobKey, entry: &BlobEntry) {
         if let Some(queued) = queue_entry(tenant, blob, entry.state) {
             self.delete(queued);
+        }
+        if entry.is_announced() {
+            self.delete(Key::reserved(tenant, blob));
         }
         self.delete(Key::blob(tenant, blob));
     }

@@ -257,6 +257,7 @@ fn wipe(
     draft.delete(Key::same(&tenant, &row.record.sha256, id));
     let others = draft.rows().same(&tenant, &row.record.sha256, None);
     let others: Vec<AssetId> = others.take(AssetState::SAME_BYTES).collect::<Result<_, _>>()?;
+    draft.discharge(&row.record)?;
     let bytes_removed = blobs::let_go(draft, &tenant, row.record.blob, row.record.is_live(), now)?;
     if let Some(name) = row.claim.take() {
         ingest::drop_answer(draft, &tenant, &name, id)?;
@@ -284,6 +285,7 @@ fn end(
     now: Timestamp,
 ) -> Result<AssetRecord, StorageError> {
     let tenant = row.record.tenant.clone();
+    draft.discharge(&row.record)?;
     row.record.state = AssetState::Expired { at: now };
     row.record.revision += 1;
     blobs::release(draft, &tenant, row.record.blob, remove_at)?;

@@ -148,6 +148,7 @@ impl Draft {
         let run_ends_it = matches!(floor.source, FloorSource::Run | FloorSource::Default);
         let seen = run_ends_it && keeping.seen_by_run && !floor.until.is_past(now);
         let view = keeping.view(row.record.clone(), terms);
+        self.charge(&row.record)?;
         self.put_asset(row, floor.until.instant().filter(|_| !seen));
         Ok(view)
     }

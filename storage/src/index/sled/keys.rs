@@ -22,6 +22,8 @@
 //! | `u` | tenant, url id | a delivery URL |
 //! | `l` | tenant, label, url id | the delivery URL has the label |
 //! | `G` | tenant | how often all of its URLs were revoked at once |
+//! | `Q` | tenant | what its live assets come to |
+//! | `q` | tenant, blob | how many bytes are reserved for the announced upload |
 //! | `T` | time, kind, tenant, name | when a row of `K`, `V` or `u` may be dropped |
 //! | `P` | number | an audit event that waits for its place, in the order of writing |
 //! | `E` | tenant, seq | a sealed audit row |
@@ -68,6 +70,8 @@ pub(super) enum Space {
     Urls = b'u',
     Labels = b'l',
     Epochs = b'G',
+    Usage = b'Q',
+    Reserved = b'q',
     Tidy = b'T',
     Waiting = b'P',
     Events = b'E',
@@ -156,6 +160,10 @@ impl Key {
 
     pub(super) fn doomed(tenant: &TenantId, blob: BlobKey) -> Self {
         Self::of(Space::Doomed, tenant).bytes(&blob.to_bytes())
+    }
+
+    pub(super) fn reserved(tenant: &TenantId, blob: BlobKey) -> Self {
+        Self::of(Space::Reserved, tenant).bytes(&blob.to_bytes())
     }
 
     /// The delivery URLs with this label.

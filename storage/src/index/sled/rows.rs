@@ -78,6 +78,12 @@ pub(super) struct BlobEntry {
     pub(super) asset: Option<AssetId>,
 }
 
+impl BlobEntry {
+    pub(super) fn is_announced(&self) -> bool {
+        matches!(self.state, BlobState::Announced { .. })
+    }
+}
+
 /// Where a blob is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]

@@ -190,11 +190,35 @@ async fn a_dropped_asset_leaves_no_rows_of_its_own() {
     let index = Arc::new(open(&folder));
     contract::an_asset_comes_and_goes(index.clone()).await;
 
-    use Space::{AssetRuns, Assets, Blobs, Condemned, Digests, Doomed, Holds, Looks, RunAssets, Same, Uploads};
-    for space in [Assets, RunAssets, AssetRuns, Looks, Blobs, Digests, Same, Holds, Uploads, Condemned, Doomed] {
+    use Space::{
+        AssetRuns, Assets, Blobs, Condemned, Digests, Doomed, Holds, Looks, Reserved, RunAssets, Same, Uploads,
+    };
+    for space in
+        [Assets, RunAssets, AssetRuns, Looks, Blobs, Digests, Same, Holds, Uploads, Reserved, Condemned, Doomed]
+    {
         let rows: Vec<_> = index.core.rows().scan(&Key::space(space)).collect::<Result<_, _>>().expect("the rows");
         assert!(rows.is_empty(), "{space:?}: {rows:?}");
     }
+}
+
+#[tokio::test]
+async fn a_use_that_an_earlier_version_did_not_keep_is_counted() {
+    let folder = TempDir::new().expect("a folder");
+    let ids = contract::two_assets_of_equal_bytes(Arc::new(open(&folder))).await;
+    let raw = std::iter::repeat_with(|| ::sled::open(folder.path())).find_map(Result::ok).expect("an endless iterator");
+    let kept = raw.remove(Key::of(Space::Usage, &tenant()).as_bytes()).expect("a row is removed");
+    assert!(kept.is_some(), "else this test shows nothing");
+    drop(raw);
+
+    let index = std::iter::repeat_with(|| SledIndex::open(folder.path(), SledOptions::default()))
+        .find_map(Result::ok)
+        .expect("an endless iterator");
+    let usage = index.usage(&tenant()).await.expect("a count");
+    assert_eq!((usage.bytes, usage.assets), (10, 2));
+    let audit = AuditEvent::new(AuditKind::Erase, "host", Timestamp::UNIX_EPOCH);
+    index.erase(&tenant(), ids[0], &contract::terms(), audit, Timestamp::UNIX_EPOCH).await.expect("an erasure");
+    let usage = index.usage(&tenant()).await.expect("a sum");
+    assert_eq!((usage.bytes, usage.assets), (5, 1));
 }
 
 /// Takes the row back to how the first layout wrote it.

@@ -33,6 +33,14 @@ pub(super) enum Act {
     Withdraw {
         upload: usize,
     },
+    /// Reserves for an upload, which it begins or which is there or was, under a quota.
+    Reserve {
+        upload: usize,
+        bytes: u64,
+        most_bytes: Option<u64>,
+        most_assets: Option<u64>,
+        begin: bool,
+    },
     Upload {
         tenant: usize,
         run: Option<usize>,
@@ -218,6 +226,8 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (0..2usize).prop_map(|tenant| Act::Announce { tenant }),
         1 => ANY.prop_map(|upload| Act::Alive { upload }),
         1 => ANY.prop_map(|upload| Act::Withdraw { upload }),
+        6 => (ANY, 0..40u64, option::of(0..120u64), option::of(0..12u64), any::<bool>())
+            .prop_map(|(upload, bytes, most_bytes, most_assets, begin)| Act::Reserve { upload, bytes, most_bytes, most_assets, begin }),
         12 => (0..2usize, run(), 0..4usize, option::weighted(0.2, -2..12i64), option::weighted(0.2, (0..2usize, 0..2u8)))
             .prop_map(|(tenant, run, bytes, ask_days, claim)| Act::Upload { tenant, run, bytes, ask_days, claim }),
         2 => (ANY, run(), 0..4usize).prop_map(|(upload, run, bytes)| Act::Publish { upload, run, bytes }),

@@ -16,6 +16,7 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, TenantId};
 use crate::index::model::ModelIndex;
 use crate::index::{Amendment, AssetIndex, AssetQuery, Look, LookAt, NewAsset, NewDurable, Published, RunQuery};
+use crate::quota::Quota;
 use crate::record::{AssetRecord, Doomed, Hold, HoldOn, RunStatus, UploadIntent};
 use crate::retention::{RunUpdate, Terms, after};
 
@@ -97,6 +98,7 @@ impl World {
                     both!(self, index => index.begin_upload(&tenant, intent.clone()));
                 }
             }
+            Act::Reserve { .. } => self.reserve(act).await,
             Act::Withdraw { upload } => {
                 if let Some((tenant, blob)) = pick(&self.uploads, upload) {
                     both!(self, index => index.end_upload(&tenant, blob));
@@ -173,6 +175,23 @@ impl World {
         both!(self, index => index.begin_upload(&tenant, intent.clone()));
         self.uploads.push((tenant.clone(), blob));
         (tenant, blob)
+    }
+
+    async fn reserve(&mut self, act: Act) {
+        let Act::Reserve { upload, bytes, most_bytes, most_assets, begin } = act else { return };
+        let quota = Quota { bytes: most_bytes, assets: most_assets };
+        let new = (self.tenants[upload % 2].clone(), BlobKey::from_bytes(self.name()));
+        let (tenant, blob) = if begin { Some(new) } else { pick(&self.uploads, upload) }
+            .unwrap_or_else(|| (self.tenants[upload % 2].clone(), BlobKey::from_bytes([0; 16])));
+        let intent = UploadIntent { blob, alive_at: self.now, asset: None };
+        if begin || upload % 5 == 0 {
+            both!(self, index => index.begin_reserved(&tenant, intent.clone(), bytes, quota));
+        } else {
+            both!(self, index => index.reserve(&tenant, blob, bytes, quota));
+        }
+        if begin {
+            self.uploads.push((tenant, blob));
+        }
     }
 
     fn asset(&mut self, tenant: &TenantId, run: Option<usize>, bytes: usize, blob: BlobKey) -> NewAsset {
@@ -385,6 +404,8 @@ impl World {
         both!(self, index => index.blobs(None, MANY));
         for tenant in &self.tenants {
             both!(self, index => index.count_assets(tenant));
+            both!(self, index => index.usage(tenant));
+            both!(self, index => index.counted_usage(tenant));
             both!(self, index => index.runs(tenant, &RunQuery { limit: MANY, ..RunQuery::default() }));
             both!(self, index => index.page(tenant, &AssetQuery { limit: MANY, ..AssetQuery::default() }, &terms));
             for run in RUNS {

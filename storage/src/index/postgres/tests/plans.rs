@@ -26,6 +26,9 @@ const FILL: &str = "
     INSERT INTO mk_revoked SELECT tenant, blob, bytes FROM mk_blobs;
     INSERT INTO mk_urls SELECT tenant, blob, blob, bytes, 1, '\\x01' FROM mk_blobs;
     INSERT INTO mk_epochs SELECT 'tenant-' || n, n FROM generate_series(1, 100000) n;
+    INSERT INTO mk_usage SELECT 'tenant-' || n, n, 1 FROM generate_series(1, 100000) n;
+    INSERT INTO mk_used (tenant, bytes, assets) SELECT 'tenant-' || n, n, 1 FROM generate_series(1, 100000) n;
+    INSERT INTO mk_reserved SELECT 'tenant-' || n, decode(md5(n::text), 'hex'), n FROM generate_series(1, 100000) n;
     INSERT INTO mk_tidy SELECT bytes, 0, tenant, blob FROM mk_blobs;
     INSERT INTO mk_audit_waiting (tenant, event) SELECT 'acme', '\\x01' FROM generate_series(1, 100000) n;
     INSERT INTO mk_audit_rows SELECT 'acme', n, '\\x01' FROM generate_series(1, 100000) n;
@@ -33,7 +36,8 @@ const FILL: &str = "
     ANALYZE;";
 
 /// Statements that have no plan, or read tables of the system's own.
-const WITHOUT_PLAN: [&str; 5] = ["BEGIN", "BEGIN_BY_LOCK", "SCHEMA_TABLE", "SCHEMA_THERE", "DURABILITY"];
+const WITHOUT_PLAN: [&str; 6] =
+    ["BEGIN", "BEGIN_BY_LOCK", "BEGIN_SNAPSHOT", "SCHEMA_TABLE", "SCHEMA_THERE", "DURABILITY"];
 
 /// These have one row each, or a few.
 const SMALL: [&str; 2] = ["mk_schema", "mk_turns"];
@@ -98,6 +102,7 @@ fn every_statement_is_in_the_list() {
         include_str!("../tx.rs"),
         include_str!("../upkeep.rs"),
         include_str!("../urls.rs"),
+        include_str!("../usage.rs"),
     ];
     for source in sources {
         for way in ["sqlx::query", "use sqlx::query", "QueryBuilder", "Executor"] {

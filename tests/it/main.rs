@@ -37,6 +37,7 @@ mod recovery;
 mod references;
 mod retention;
 mod revocation;
+mod roles;
 mod runs;
 mod service;
 mod settings;

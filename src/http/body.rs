@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 
-use super::extract::printable;
+use super::extract::{other_tenant, printable};
 use crate::access::Principal;
 use crate::error::ApiError;
 
@@ -52,7 +52,7 @@ pub async fn json<T: DeserializeOwned>(
             }
         })?;
     if tenants.iter().any(|named| !named.is_null() && named.as_str() != Some(caller.tenant.as_str())) {
-        return Err(ApiError::other_tenant());
+        return Err(other_tenant(request, caller));
     }
     if let Some(name) = twice {
         return Err(ApiError::validation(format!("member {} appears twice", printable(&name))));

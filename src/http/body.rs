@@ -60,6 +60,13 @@ pub async fn json<T: DeserializeOwned>(
     serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| refusal(&error))
 }
 
+/// Whether there is no body at all.
+pub fn is_absent(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    !headers.contains_key(header::TRANSFER_ENCODING)
+        && headers.get(header::CONTENT_LENGTH).is_none_or(|length| length.as_bytes() == b"0")
+}
+
 /// Reads one of an enumeration's words. By itself serde also takes `{"open": null}` for `"open"`.
 pub fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::deserialize(String::deserialize(deserializer)?.into_deserializer())

@@ -138,10 +138,14 @@ async fn assets_on(app: &App, kid: &str) -> Result<Vec<AssetRecord>, Failure> {
     }
 }
 
-/// When the last delivery URL ends that the key may have signed: it signed until its successor did.
+/// When the last delivery URL ends that the key may have signed: it signed until a later key did. One that was overtaken before its own
+/// time came signed none; one that was overtaken within its first second may have.
 fn last_delivery(keys: &[KeyInfo], kid: &str, settings: &Settings) -> Option<i64> {
-    let own = keys.iter().find(|key| key.kid == kid)?;
-    let successor = keys.iter().filter(|key| key.activates_at > own.activates_at).map(|key| key.activates_at).min()?;
+    let place = keys.iter().position(|key| key.kid == kid)?;
+    let successor = keys[place + 1..].iter().map(|key| key.activates_at).min()?;
+    if successor < keys[place].activates_at {
+        return None;
+    }
     Some(successor.saturating_add(settings.capabilities.max_delivery.as_secs()))
 }
 

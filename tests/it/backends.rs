@@ -28,6 +28,8 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ("full_disk::an_index_whose_disk_fills", "fills the disk under sled's file"),
     ("power::", "traces what is written to sled's file"),
     ("quickstart::", "its index is always sled"),
+    ("rotation::a_replica_that_reads", "names its index itself"),
+    ("schemathesis::", "asks what the document says, which knows nothing of the index"),
     ("settings::a_file_that_is_named_has_to_exist", "needs no index"),
     (
         "settings::a_second_process_on_one_index_is_told_so_within_a_second",

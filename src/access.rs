@@ -65,6 +65,9 @@ pub enum AuthError {
     /// There is one, and it is not valid.
     #[error("not a valid credential")]
     Invalid,
+    /// A JWT past its time. To its sender it is as invalid as any other; the audit log knows whose it was.
+    #[error("not a valid credential")]
+    TokenExpired,
     /// An API key past its time.
     #[error("the API key has expired")]
     KeyExpired,
@@ -82,6 +85,7 @@ impl AuthError {
         match self {
             Self::Missing => "no_credential",
             Self::Invalid => "invalid_credential",
+            Self::TokenExpired => "token_expired",
             Self::KeyExpired => "key_expired",
             Self::KeyRevoked => "key_revoked",
             Self::TenantSuspended => "tenant_suspended",

@@ -38,8 +38,10 @@ pub async fn flush(app: &App, due: Due) -> Result<(), StorageError> {
 /// keeps no other from it; the answer is the last failure.
 pub async fn ring_changed(app: &App, before: &Ring, after: &Ring) -> Result<(), StorageError> {
     let now = app.now();
-    let kids =
-        |ring: &Ring| -> BTreeSet<String> { ring.keys(now.as_second()).into_iter().map(|key| key.kid).collect() };
+    let kids = |ring: &Ring| -> BTreeSet<String> {
+        let audit = ring.audit_public_keys().map(|key| key.kid().to_owned());
+        ring.keys(now.as_second()).into_iter().map(|key| key.kid).chain(audit).collect()
+    };
     let (before, after) = (kids(before), kids(after));
     if before == after {
         return Ok(());

@@ -162,7 +162,7 @@ impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         let refused = |code, message| Self::new(StatusCode::UNAUTHORIZED, code, message);
         match error {
-            AuthError::Missing | AuthError::Invalid => Self::unauthenticated(),
+            AuthError::Missing | AuthError::Invalid | AuthError::TokenExpired => Self::unauthenticated(),
             AuthError::KeyExpired => refused("key_expired", "this API key has expired"),
             AuthError::KeyRevoked => refused("key_revoked", "this API key was revoked"),
             AuthError::TenantSuspended => {

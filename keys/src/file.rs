@@ -14,20 +14,28 @@
 //! signs. Times are unix seconds. `secret` and `seed` are 32 bytes in base64url without padding; each key has its own, and
 //! none is derived from another. `kid` is 1..64 of `[A-Za-z0-9_-]`. Unknown members are refused: what this program does not
 //! understand it would drop at the next rotation. A change of form raises `version`.
+//!
+//! Once the audit key was rotated, `version` is 2 and `"auditedBefore": [{ "kid": "a7k…", "publicKey": "<43 characters>" }]` has the
+//! public halves of those before it, oldest first. A ring without any is still written as version 1.
 
 use std::path::Path;
 
+use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::audit::AuditKey;
+use crate::audit::{AuditKey, AuditPublicKey};
 use crate::error::place_of;
 use crate::key::UrlKey;
 use crate::private_file;
 use crate::secret::Secret;
 use crate::{KeyError, Ring};
 
-const VERSION: u64 = 1;
+/// The newest form, that of a ring whose audit key was rotated.
+const VERSION: u64 = 2;
+
+/// The form of a ring that has its first audit key.
+const FIRST_VERSION: u64 = 1;
 
 /// More than a key takes in the file, in bytes, so that the buffer never grows: that would leave unwiped copies behind.
 const ROOM_PER_KEY: usize = 512;
@@ -38,7 +46,7 @@ impl Ring {
         let bytes = private_file::read(path)?;
         let not_a_ring = |fault: String| KeyError::NotARing { path: path.to_owned(), fault };
         let Version { version } = serde_json::from_slice(&bytes).map_err(|error| not_a_ring(place_of(&error)))?;
-        if version != VERSION {
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
             return Err(KeyError::Version { path: path.to_owned(), found: version, known: VERSION });
         }
         let file: RingFile = serde_json::from_slice(&bytes).map_err(|error| not_a_ring(place_of(&error)))?;
@@ -57,7 +65,8 @@ impl Ring {
 
     fn to_json(&self) -> Zeroizing<Vec<u8>> {
         let file = RingFile::of(self);
-        let mut bytes = Zeroizing::new(Vec::with_capacity(ROOM_PER_KEY * (file.keys.len() + 2)));
+        let mut bytes =
+            Zeroizing::new(Vec::with_capacity(ROOM_PER_KEY * (file.keys.len() + file.audited_before.len() + 2)));
         serde_json::to_writer_pretty(&mut *bytes, &file).expect("strings and numbers are always JSON");
         bytes.push(b'\n');
         bytes
@@ -76,6 +85,8 @@ struct RingFile {
     version: u64,
     keys: Vec<UrlKeyEntry>,
     audit: AuditKeyEntry,
+    #[serde(rename = "auditedBefore", default, skip_serializing_if = "Vec::is_empty")]
+    audited_before: Vec<AuditPublicEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -95,6 +106,13 @@ struct AuditKeyEntry {
     seed: Secret,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AuditPublicEntry {
+    kid: String,
+    public_key: String,
+}
+
 impl RingFile {
     fn of(ring: &Ring) -> Self {
         let entry = |key: &UrlKey| UrlKeyEntry {
@@ -104,14 +122,20 @@ impl RingFile {
             secret: key.secret.clone(),
         };
         let audit = ring.audit_key();
+        let public = |key: &AuditPublicKey| AuditPublicEntry {
+            kid: key.kid().to_owned(),
+            public_key: BASE64URL_NOPAD.encode(key.as_bytes()),
+        };
+        let audited_before: Vec<_> = ring.audited_before().iter().map(public).collect();
         Self {
-            version: VERSION,
+            version: if audited_before.is_empty() { FIRST_VERSION } else { VERSION },
             keys: ring.url_keys().map(entry).collect(),
             audit: AuditKeyEntry {
                 kid: audit.public.kid().to_owned(),
                 created_at: audit.created_at,
                 seed: audit.seed.clone(),
             },
+            audited_before,
         }
     }
 
@@ -121,6 +145,7 @@ impl RingFile {
         }
         let mut kids: Vec<_> = self.keys.iter().map(|key| key.kid.as_str()).collect();
         kids.push(&self.audit.kid);
+        kids.extend(self.audited_before.iter().map(|key| key.kid.as_str()));
         if !kids.iter().all(|kid| is_kid(kid)) {
             return Err("a kid is not 1..64 of [A-Za-z0-9_-]");
         }
@@ -131,7 +156,12 @@ impl RingFile {
         let key = |key: UrlKeyEntry| UrlKey::new(key.kid, key.created_at, key.activates_at, key.secret);
         let keys = self.keys.into_iter().map(key).collect();
         let audit = AuditKey::new(self.audit.kid, self.audit.created_at, self.audit.seed);
-        Ok(Ring::from_keys(keys, audit))
+        let public = |entry: AuditPublicEntry| {
+            let point = BASE64URL_NOPAD.decode(entry.public_key.as_bytes()).ok()?;
+            (point.len() == 32).then(|| AuditPublicKey::new(entry.kid, point))
+        };
+        let before: Option<Vec<_>> = self.audited_before.into_iter().map(public).collect();
+        Ok(Ring::from_keys(keys, audit, before.ok_or("a public key is not 32 bytes in base64url")?))
     }
 }
 
@@ -169,6 +199,25 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_remembers_its_earlier_audit_keys_and_one_without_any_is_read_by_older_programs() {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let path = folder.path().join("ring.json");
+        let ring = ring().rotate_audit(NOW).expect("randomness");
+        ring.save_new(&path).expect("it was not there");
+        let again = Ring::load(&path).expect("it was just saved");
+
+        assert!(again.audit_public_keys().eq(ring.audit_public_keys()));
+        assert_eq!(again.audit_public_keys().count(), 2);
+        assert_eq!(again.to_json(), ring.to_json());
+        let version = |ring: &Ring| serde_json::from_slice::<Value>(&ring.to_json()).expect("JSON")["version"].clone();
+        let before = again.audited_before()[0].kid().to_owned();
+        assert_eq!(
+            (version(&again), version(&again.retire(&before, NOW).expect("it signs nothing"))),
+            (json!(2), json!(1))
+        );
+    }
+
+    #[test]
     fn a_rotated_ring_takes_the_place_of_the_old_one() {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let path = folder.path().join("ring.json");
@@ -188,9 +237,9 @@ mod tests {
             UrlKey::new(long(), i64::MIN + n, i64::MIN, secret)
         };
         let audit = AuditKey::new(long(), i64::MIN, Secret::generate().expect("randomness"));
-        let ring = Ring::from_keys((0..50).map(key).collect(), audit);
+        let ring = Ring::from_keys((0..50).map(key).collect(), audit, vec![AuditPublicKey::new(long(), [0; 32]); 10]);
         let json = ring.to_json();
-        assert_eq!(json.capacity(), ROOM_PER_KEY * 52);
+        assert_eq!(json.capacity(), ROOM_PER_KEY * 62);
         assert!(json.len() < json.capacity());
     }
 
@@ -239,16 +288,18 @@ mod tests {
     #[test]
     fn a_newer_version_is_named() {
         let error = load_changed(|ring| {
-            ring["version"] = json!(2);
+            ring["version"] = json!(3);
             ring["hardware"] = json!("yes");
         });
-        assert!(matches!(error, KeyError::Version { found: 2, known: 1, .. }), "{error}");
+        assert!(matches!(error, KeyError::Version { found: 3, known: 2, .. }), "{error}");
     }
 
     #[test]
     fn a_ring_that_is_not_whole_is_refused() {
         let secret = "SECRETSECRETSECRETSECRETSECRETSECRETSECRETSE";
-        let changes: [fn(&mut Value); 10] = [
+        let changes: [fn(&mut Value); 12] = [
+            |ring| ring["auditedBefore"] = json!([{"kid": ring["audit"]["kid"], "publicKey": "A".repeat(43)}]),
+            |ring| ring["auditedBefore"] = json!([{"kid": "a7", "publicKey": "AAAA"}]),
             |ring| ring["keys"] = json!([]),
             |ring| ring["keys"][0]["kid"] = ring["keys"][1]["kid"].clone(),
             |ring| ring["keys"][0]["kid"] = ring["audit"]["kid"].clone(),

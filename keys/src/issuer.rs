@@ -12,7 +12,7 @@ use std::fmt;
 use jsonwebtoken::DecodingKey;
 use serde::{Deserialize, Serialize};
 
-pub use self::jwt::{JwtError, MAX_JWT, peek_issuer, verify_jwt};
+pub use self::jwt::{JwtError, MAX_JWT, expired_jwt, peek_issuer, verify_jwt};
 use crate::KeyError;
 pub use crate::private_file::read_key_file;
 

@@ -60,6 +60,6 @@ mod error;
 pub use self::audit::AuditPublicKey;
 pub use self::capability::{Claims, Class, Disposition, LifeError, TokenError};
 pub use self::error::KeyError;
-pub use self::issuer::{Algorithm, IssuerKey, JwtError, peek_issuer, verify_jwt};
+pub use self::issuer::{Algorithm, IssuerKey, JwtError, expired_jwt, peek_issuer, verify_jwt};
 pub use self::private_file::read_key_file;
 pub use self::ring::{KeyInfo, Ring, Role};

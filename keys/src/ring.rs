@@ -14,6 +14,8 @@ pub struct Ring {
     /// Oldest first, never empty. A key that a rotation kept is shared with the ring before it, and so is its cache.
     keys: Vec<Arc<UrlKey>>,
     audit: Arc<AuditKey>,
+    /// What earlier audit keys signed is verified by these, oldest first: their secret halves are gone.
+    audited_before: Vec<AuditPublicKey>,
 }
 
 /// What `keys list` shows of a key.
@@ -44,12 +46,12 @@ impl Ring {
     /// The first ring: one URL key that signs at once, and one audit key.
     pub fn generate(now: i64) -> Result<Self, KeyError> {
         let key = UrlKey::generate(now, now)?;
-        Ok(Self::from_keys(vec![key], AuditKey::generate(now)?))
+        Ok(Self::from_keys(vec![key], AuditKey::generate(now)?, Vec::new()))
     }
 
     /// The caller has seen to it that there is a key and that no two share a name.
-    pub(crate) fn from_keys(keys: Vec<UrlKey>, audit: AuditKey) -> Self {
-        Self { keys: keys.into_iter().map(Arc::new).collect(), audit: Arc::new(audit) }
+    pub(crate) fn from_keys(keys: Vec<UrlKey>, audit: AuditKey, audited_before: Vec<AuditPublicKey>) -> Self {
+        Self { keys: keys.into_iter().map(Arc::new).collect(), audit: Arc::new(audit), audited_before }
     }
 
     /// A ring with one key more. It verifies at once and signs from `now + activate_after_seconds` on, so that by then
@@ -64,21 +66,38 @@ impl Ring {
         }
         let mut keys = self.keys.clone();
         keys.push(Arc::new(key));
-        Ok(Self { keys, audit: Arc::clone(&self.audit) })
+        Ok(Self { keys, ..self.clone() })
     }
 
-    /// A ring without that key: every URL that it signed is dead. Refuses the key that signs; the only key always does.
+    /// A ring with another audit key, which signs at once. Of the one before it the secret half is dropped; the public half stays, so
+    /// that what it signed can still be verified.
+    pub fn rotate_audit(&self, now: i64) -> Result<Self, KeyError> {
+        let mut audit = AuditKey::generate(now)?;
+        while self.audit_public_keys().any(|key| key.kid() == audit.public.kid()) {
+            audit = AuditKey::generate(now)?;
+        }
+        let mut audited_before = self.audited_before.clone();
+        audited_before.push(self.audit.public.clone());
+        Ok(Self { audit: Arc::new(audit), audited_before, ..self.clone() })
+    }
+
+    /// A ring without that key: every URL that it signed is dead, and of an earlier audit key every document. Refuses a key that signs; the
+    /// only key always does.
     ///
     /// How many live URLs hang on the key is for the caller to count.
     pub fn retire(&self, kid: &str, now: i64) -> Result<Self, KeyError> {
+        if self.signing_kid(now) == kid || self.audit_kid() == kid {
+            return Err(KeyError::StillSigning { kid: kid.to_owned() });
+        }
+        if self.audited_before.iter().any(|key| key.kid() == kid) {
+            let kept = self.audited_before.iter().filter(|key| key.kid() != kid).cloned().collect();
+            return Ok(Self { audited_before: kept, ..self.clone() });
+        }
         if !self.knows(kid) {
             return Err(KeyError::UnknownKid { kid: kid.to_owned() });
         }
-        if self.signing_kid(now) == kid {
-            return Err(KeyError::StillSigning { kid: kid.to_owned() });
-        }
         let keys = self.keys.iter().filter(|key| key.kid != kid).cloned().collect();
-        Ok(Self { keys, audit: Arc::clone(&self.audit) })
+        Ok(Self { keys, ..self.clone() })
     }
 
     /// Every URL key with what it does at `now`, oldest first.
@@ -128,6 +147,11 @@ impl Ring {
         &self.audit.public
     }
 
+    /// The public halves of all audit keys that the ring knows, the one that signs first, then the newest: what is published.
+    pub fn audit_public_keys(&self) -> impl Iterator<Item = &AuditPublicKey> {
+        std::iter::once(&self.audit.public).chain(self.audited_before.iter().rev())
+    }
+
     /// Whether `signature` is this ring's audit key's over exactly `message`.
     #[must_use]
     pub fn verify_audit(&self, message: &[u8], signature: &[u8]) -> bool {
@@ -144,6 +168,10 @@ impl Ring {
 
     pub(crate) fn audit_key(&self) -> &AuditKey {
         &self.audit
+    }
+
+    pub(crate) fn audited_before(&self) -> &[AuditPublicKey] {
+        &self.audited_before
     }
 
     /// The newest key whose time has come. A clock that went back before them all finds the oldest, rather than none.
@@ -231,7 +259,7 @@ mod tests {
     #[test]
     fn debug_shows_names_alone() {
         let ring = Ring::generate(NOW).expect("randomness");
-        let expected = format!("Ring {{ keys: [{}], audit: {} }}", kid(&ring, 0), ring.audit_kid());
+        let expected = format!("Ring {{ keys: [{}], audit: {}, audited_before: [] }}", kid(&ring, 0), ring.audit_kid());
         assert_eq!(format!("{ring:?}"), expected);
     }
 
@@ -249,5 +277,23 @@ mod tests {
 
         assert_eq!(ring.audit_public_key(), rotated.audit_public_key());
         assert!(rotated.verify_audit(b"checkpoint", &signature));
+    }
+
+    #[test]
+    fn what_an_earlier_audit_key_signed_is_verified_until_that_key_is_retired() {
+        let first = Ring::generate(NOW).expect("randomness");
+        let signature = first.sign_audit(b"checkpoint");
+        let ring = first.rotate_audit(NOW).expect("randomness").rotate_audit(NOW).expect("randomness");
+        let verified = |ring: &Ring| ring.audit_public_keys().any(|key| key.verify(b"checkpoint", &signature));
+
+        assert_ne!(ring.audit_kid(), first.audit_kid());
+        assert!(!ring.verify_audit(b"checkpoint", &signature), "the old key signs nothing any more");
+        assert!(verified(&ring) && verified(&ring.rotate(NOW, 0).expect("randomness")));
+        assert_eq!(ring.keys(NOW), first.keys(NOW), "URLs hang on other keys");
+
+        assert!(matches!(ring.retire(ring.audit_kid(), NOW), Err(KeyError::StillSigning { .. })));
+        let retired = ring.retire(first.audit_kid(), NOW).expect("it does not sign");
+        assert!(!verified(&retired));
+        assert_eq!(retired.audit_public_keys().count(), 2);
     }
 }

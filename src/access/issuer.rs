@@ -1,10 +1,10 @@
 //! JWTs of configured issuers: each may speak for stated tenants, and give stated scopes.
 
-use mediakeep_keys::{Algorithm, IssuerKey, peek_issuer, read_key_file, verify_jwt};
+use mediakeep_keys::{Algorithm, IssuerKey, JwtError, expired_jwt, peek_issuer, read_key_file, verify_jwt};
 use mediakeep_storage::{TenantId, Timestamp};
 use serde_json::{Map, Value};
 
-use super::{AuthError, Principal, Scope, Scopes};
+use super::{AuthError, Principal, Refused, Scope, Scopes};
 use crate::config::ConfigError;
 use crate::config::settings::Issuer as IssuerSettings;
 
@@ -33,15 +33,19 @@ impl Issuers {
         self.0.is_empty()
     }
 
-    /// Whose token it is.
-    pub(super) fn authenticate(&self, token: &str, now: Timestamp, clock_skew: i64) -> Result<Principal, AuthError> {
+    /// Whose token it is, or was.
+    pub(super) fn authenticate(&self, token: &str, now: Timestamp, clock_skew: i64) -> Result<Principal, Refused> {
         let name = peek_issuer(token).ok_or(AuthError::Invalid)?;
+        let mut refused = Refused::from(AuthError::Invalid);
         // One issuer may stand there more than once, with another audience or algorithm.
-        self.0
-            .iter()
-            .filter(|issuer| issuer.name == name)
-            .find_map(|issuer| issuer.authenticate(token, now, clock_skew))
-            .ok_or(AuthError::Invalid)
+        for issuer in self.0.iter().filter(|issuer| issuer.name == name) {
+            match issuer.authenticate(token, now, clock_skew) {
+                Ok(principal) => return Ok(principal),
+                Err(why) if why.holder.is_some() => refused = why,
+                Err(_) => {}
+            }
+        }
+        Err(refused)
     }
 }
 
@@ -86,15 +90,28 @@ impl Issuer {
         })
     }
 
-    fn authenticate(&self, token: &str, now: Timestamp, clock_skew: i64) -> Option<Principal> {
-        let claims = verify_jwt(token, &self.keys, &self.name, &self.audience, now.as_second(), clock_skew).ok()?;
+    fn authenticate(&self, token: &str, now: Timestamp, clock_skew: i64) -> Result<Principal, Refused> {
+        let now = now.as_second();
+        match verify_jwt(token, &self.keys, &self.name, &self.audience, now, clock_skew) {
+            Ok(claims) => self.principal(&claims).ok_or_else(|| AuthError::Invalid.into()),
+            Err(JwtError::Expired) => {
+                let claims = expired_jwt(token, &self.keys, &self.name, &self.audience, now, clock_skew);
+                let holder = claims.and_then(|claims| self.principal(&claims));
+                Err(Refused { error: AuthError::TokenExpired, holder })
+            }
+            Err(_) => Err(AuthError::Invalid.into()),
+        }
+    }
+
+    /// For whom the issuer speaks there, if it may.
+    fn principal(&self, claims: &Map<String, Value>) -> Option<Principal> {
         let tenant = claims.get("tenant")?.as_str()?;
         if !self.tenants.iter().any(|pattern| speaks_for(pattern, tenant)) {
             return None;
         }
         Some(Principal {
             tenant: TenantId::parse(tenant).ok()?,
-            id: principal_id(&self.name, &claims),
+            id: principal_id(&self.name, claims),
             scopes: scopes_of(claims.get("scope"))?.and(self.ceiling),
         })
     }

@@ -18,8 +18,12 @@ use crate::assets::capability::Capability;
 /// Between two rows of one principal, in seconds.
 const MINUTE: i64 = 60;
 
-/// Principals and tokens whose refusals are told apart. Those of further ones are counted, for the metric alone.
-const PRINCIPALS: usize = 4_096;
+/// Principals and tokens of one tenant whose refusals are told apart. Those of further ones are one row of [`OTHERS`]: whoever is refused
+/// under many names takes no room but its own tenant's.
+const PRINCIPALS: usize = 64;
+
+/// Tenants whose refusals wait at a time. Those of further ones are counted, for the metric alone.
+const TENANTS: usize = 4_096;
 
 /// Asset ids that one principal asked for in vain, and whose owner is looked for.
 const SUSPECTS: usize = 8;
@@ -30,9 +34,15 @@ const LOOKS: usize = 2_000;
 /// What is said of callers of other tenants.
 const FOREIGN: &str = "foreign";
 
+/// What is said of callers who are not told apart.
+const OTHERS: &str = "others";
+
 /// Refusals that wait to be written.
 #[derive(Debug, Default)]
-pub struct Denials(Mutex<HashMap<Key, Denial>>);
+pub struct Denials(Mutex<HashMap<TenantId, OfTenant>>);
+
+/// Refusals that stand in one tenant's log, by who was refused.
+type OfTenant = HashMap<String, Denial>;
 
 /// Whose log, and who was refused.
 type Key = (TenantId, String);
@@ -74,9 +84,13 @@ impl Denials {
 
     /// A credential asked for an asset that its tenant does not have. Whether another one does is found out later.
     pub fn asset(&self, caller: &Principal, asset: AssetId) -> bool {
-        let key = (caller.tenant.clone(), caller.id.clone());
         let noted = self.credential(caller, "not_found");
-        if let Some(denial) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key)
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_tenant = waiting.get_mut(&caller.tenant);
+        // Whoever found no place of its own is among the others.
+        let denial = of_tenant
+            .and_then(|of| if of.contains_key(&caller.id) { of.get_mut(&caller.id) } else { of.get_mut(OTHERS) });
+        if let Some(denial) = denial
             && denial.suspects.len() < SUSPECTS
             && !denial.suspects.contains(&asset)
         {
@@ -100,19 +114,23 @@ impl Denials {
 
     fn note(&self, refused: Refused<'_>, reason: &'static str) -> bool {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= TENANTS && !waiting.contains_key(refused.tenant) {
+            return false;
+        }
+        let of_tenant = waiting.entry(refused.tenant.clone()).or_default();
         // A token by itself is its own principal.
-        let who = match (&refused.url, refused.principal) {
+        let mut who = match (&refused.url, refused.principal) {
             (Some(url), "capability") => format!("capability {url}"),
             (_, principal) => principal.to_owned(),
         };
-        let key = (refused.tenant.clone(), who);
-        if waiting.len() >= PRINCIPALS && !waiting.contains_key(&key) {
-            return false;
+        let mut principal = refused.principal;
+        if of_tenant.len() >= PRINCIPALS && !of_tenant.contains_key(&who) {
+            (who, principal) = (OTHERS.to_owned(), OTHERS);
         }
-        let denial = waiting.entry(key).or_default();
+        let denial = of_tenant.entry(who).or_default();
         if denial.reasons.is_empty() {
             (denial.url, denial.asset) = (refused.url, refused.asset);
-            denial.principal = refused.principal.to_owned();
+            denial.principal = principal.to_owned();
         } else {
             // The row is about one asset, or about none in particular.
             denial.url = denial.url.take().filter(|url| refused.url.as_ref() == Some(url));
@@ -128,15 +146,20 @@ impl Denials {
         let is_due = |written: Option<Timestamp>| {
             due == Due::All || written.is_none_or(|at| now.duration_since(at).as_secs() >= MINUTE)
         };
-        waiting.retain(|_, denial| !denial.reasons.is_empty() || !is_due(denial.written));
-        let ready = waiting.iter_mut().filter(|(_, denial)| !denial.reasons.is_empty() && is_due(denial.written));
-        ready.map(|(key, denial)| (key.clone(), denial.row(now))).collect()
+        let mut ready = Vec::new();
+        waiting.retain(|tenant, of_tenant| {
+            of_tenant.retain(|_, denial| !denial.reasons.is_empty() || !is_due(denial.written));
+            let due = of_tenant.iter_mut().filter(|(_, denial)| !denial.reasons.is_empty() && is_due(denial.written));
+            ready.extend(due.map(|(who, denial)| ((tenant.clone(), who.clone()), denial.row(now))));
+            !of_tenant.is_empty()
+        });
+        ready
     }
 
     /// Has a row that could not be written wait for the next flush.
     fn put_back(&self, key: Key, unwritten: &AuditEvent) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let denial = waiting.entry(key).or_default();
+        let denial = waiting.entry(key.0).or_default().entry(key.1).or_default();
         denial.principal.clone_from(&unwritten.principal);
         let count = unwritten.details.as_ref().and_then(|details| details["count"].as_u64()).unwrap_or(1);
         *denial.reasons.entry("not_written_at_first").or_default() += count;
@@ -146,8 +169,9 @@ impl Denials {
     /// Takes the asset ids that somebody asked for in vain, with whose credential.
     fn take_suspects(&self) -> Vec<(TenantId, AssetId)> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let suspects = waiting.iter_mut().flat_map(|((tenant, _), denial)| {
-            std::mem::take(&mut denial.suspects).into_iter().map(|asset| (tenant.clone(), asset))
+        let suspects = waiting.iter_mut().flat_map(|(tenant, of_tenant)| {
+            let suspects = of_tenant.values_mut().flat_map(|denial| std::mem::take(&mut denial.suspects));
+            suspects.map(|asset| (tenant.clone(), asset))
         });
         suspects.collect()
     }
@@ -240,8 +264,29 @@ mod tests {
     #[test]
     fn of_too_many_principals_the_later_ones_are_not_told_apart() {
         let denials = Denials::default();
-        let noted = (0..=PRINCIPALS).filter(|n| denials.credential(&caller(&format!("key-{n}")), "scope_missing"));
-        assert_eq!(noted.count(), PRINCIPALS);
+        for n in 0..PRINCIPALS + 5 {
+            assert!(denials.credential(&caller(&format!("key-{n}")), "scope_missing"));
+        }
         assert!(denials.credential(&caller("key-0"), "scope_missing"));
+
+        let rows = denials.take(Due::Now, at(0));
+        let row = |who: &str| rows.iter().find(|(key, _)| key.1 == who).expect("a row").1.clone();
+        let count = |row: AuditEvent| row.details.expect("details")["count"].clone();
+        assert_eq!((rows.len(), count(row("key-0")), count(row(OTHERS))), (PRINCIPALS + 1, json!(2), json!(5)));
+        assert_eq!(row(OTHERS).principal, OTHERS);
+    }
+
+    #[test]
+    fn a_tenant_that_is_refused_under_many_names_takes_no_other_tenants_place() {
+        let denials = Denials::default();
+        for n in 0..100_000 {
+            assert!(denials.credential(&caller(&format!("key-{n}")), "scope_missing"));
+        }
+        let globex = Principal { tenant: TenantId::parse("globex").expect("a tenant"), ..caller("key") };
+        assert!(denials.credential(&globex, "scope_missing"));
+
+        let rows = denials.take(Due::Now, at(0));
+        assert!(rows.iter().any(|(key, _)| key.0 == globex.tenant && key.1 == "key"));
+        assert_eq!(rows.len(), PRINCIPALS + 2);
     }
 }

@@ -4,12 +4,16 @@
 //! if it differs in anything from the answer for an asset that does not exist.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use data_encoding::BASE64URL_NOPAD;
+use jiff::SignedDuration;
 use mediakeep_keys::{Claims, KeyError, Ring};
 use mediakeep_storage::audit::AuditKind;
-use mediakeep_storage::index::AssetQuery;
+use mediakeep_storage::blob::RecordOf;
+use mediakeep_storage::index::{AssetQuery, Claimed};
+use mediakeep_storage::record::Claim;
+use mediakeep_storage::retention::{Until, after};
 use mediakeep_storage::{AssetId, AssetView, AuditEvent, BlobKey, StorageError, TenantId, Timestamp};
 use serde::Serialize;
 use serde_json::json;
@@ -47,9 +51,9 @@ pub struct Report {
 pub struct Leak {
     /// The asset.
     pub asset_id: String,
-    /// The method and the route's pattern.
+    /// The method and the route's pattern; `store` if it lies where it must not.
     pub route: String,
-    /// As whom it was sent: `foreign`, `anonymous`, or `forged:` and what the token was.
+    /// As whom it was sent: `foreign`, `anonymous`, or `forged:` and what the token was; of the store, what: `bytes` or `record`.
     #[serde(rename = "as")]
     pub as_whom: String,
 }
@@ -77,6 +81,65 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.checks.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.tenant);
     }
+}
+
+/// A check's place among the processes that share the index: an idempotency claim of a name that no request's has.
+#[derive(Debug)]
+pub struct Lease {
+    app: Arc<App>,
+    tenant: TenantId,
+    /// Until it is given up.
+    claim: Option<Claim>,
+}
+
+/// A check that died with its process keeps others out for so long. Longer than a check of [`MAX_SAMPLE`] assets takes.
+const LEASE: SignedDuration = SignedDuration::from_mins(10);
+
+impl Lease {
+    /// Takes the tenant's only place, unless another has it.
+    pub async fn take(app: &Arc<App>, tenant: &TenantId) -> Result<Option<Self>, StorageError> {
+        let name = "isolation check".to_owned();
+        let claim = Claim { name, holder: BlobKey::generate().to_bytes(), lapses_at: after(app.now(), LEASE) };
+        let taken = app.index.claim(tenant, claim.clone(), app.now()).await? == Claimed::Yours;
+        Ok(taken.then(|| Self { app: Arc::clone(app), tenant: tenant.clone(), claim: Some(claim) }))
+    }
+
+    /// Gives it up; when this returns the next check may begin. That it could not be given up says nothing of the check: it lapses.
+    pub async fn end(mut self) {
+        if let Some(claim) = self.claim.take() {
+            let _ = self.app.index.release_claim(&self.tenant, &claim).await;
+        }
+    }
+}
+
+impl Drop for Lease {
+    /// Whoever asked for the check went away.
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            let (app, tenant) = (Arc::clone(&self.app), self.tenant.clone());
+            tokio::spawn(async move { app.index.release_claim(&tenant, &claim).await });
+        }
+    }
+}
+
+/// Whether nothing ends the asset while a check runs, whoever asks for it.
+pub fn outlives_the_check(view: &AssetView, now: Timestamp) -> bool {
+    match view.floor.until {
+        Until::Endless => true,
+        Until::At(until) => until > after(now, LEASE),
+    }
+}
+
+/// Whether the asset's bytes and its recovery record lie under its own tenant's prefix, and not under the stranger's.
+pub async fn stored(app: &App, view: &AssetView, stranger: &TenantId) -> Result<[Result<(), Leak>; 2], StorageError> {
+    let record = &view.record;
+    let of = RecordOf::Asset(record.id);
+    let leak = |as_whom: &str| Leak { asset_id: record.id.to_string(), route: "store".into(), as_whom: as_whom.into() };
+    let bytes = app.blobs.size(&record.tenant, record.blob).await?.is_some()
+        && app.blobs.size(stranger, record.blob).await?.is_none();
+    let described = app.blobs.newest_record(&record.tenant, of).await?.is_some()
+        && app.blobs.newest_record(stranger, of).await?.is_none();
+    Ok([bytes.then_some(()).ok_or_else(|| leak("bytes")), described.then_some(()).ok_or_else(|| leak("record"))])
 }
 
 /// Somebody of a tenant that nobody has, who may do everything there.

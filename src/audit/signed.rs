@@ -68,9 +68,9 @@ pub fn proven<'k>(document: &mut Value, keys: &'k [AuditPublicKey]) -> Result<&'
     Ok(key.kid())
 }
 
-/// The keys that an auditor needs, as they are published (RFC 7517).
+/// The keys that an auditor needs, as they are published (RFC 7517): the one that signs, then those before it.
 pub fn jwks(ring: &Ring) -> Value {
-    json!({"keys": [ring.audit_public_key().to_jwk()]})
+    json!({"keys": ring.audit_public_keys().map(AuditPublicKey::to_jwk).collect::<Vec<_>>()})
 }
 
 /// The Ed25519 keys of a published set; others in it are passed over.

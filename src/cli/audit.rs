@@ -43,7 +43,7 @@ impl Audit {
             Self::VerifyReport { file, keys } => {
                 let keys = match keys {
                     Some(file) => signed::keys_of(&document(&file)?),
-                    None => vec![Ring::load(&config::load(config)?.keys.ring)?.audit_public_key().clone()],
+                    None => Ring::load(&config::load(config)?.keys.ring)?.audit_public_keys().cloned().collect(),
                 };
                 verify_report(&file, &keys)
             }
@@ -77,7 +77,7 @@ async fn verify(app: &App, kept: Option<&Path>) -> Result<(), Failure> {
 /// What a checkpoint says. One that is not ours proves nothing, so it is no reason to call the log whole.
 fn kept_place(app: &App, file: &Path) -> Result<(TenantId, Place), Failure> {
     let mut document = document(file)?;
-    let keys = [app.live().ring.audit_public_key().clone()];
+    let keys: Vec<_> = app.live().ring.audit_public_keys().cloned().collect();
     if let Err(why) = signed::proven(&mut document, &keys) {
         println!("{}: {why}", file.display());
         return Err(Failure::Found);

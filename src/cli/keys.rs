@@ -17,8 +17,12 @@ use crate::Failure;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Keys {
     /// Make a new key, or the first ring. The key verifies at once and signs after keys.activate_after.
-    Rotate,
-    /// Take a key out of the ring: its URLs open nothing any more.
+    Rotate {
+        /// A new audit key in place of a new URL key. It signs at once; what the old one signed can still be verified.
+        #[arg(long)]
+        audit: bool,
+    },
+    /// Take a key out of the ring: its URLs open nothing any more, and what an earlier audit key signed proves nothing.
     Retire {
         /// Which.
         kid: String,
@@ -27,7 +31,11 @@ pub(crate) enum Keys {
         force: bool,
     },
     /// List the keys.
-    List,
+    List {
+        /// Those of manifests, checkpoints and reports in place of those of URLs.
+        #[arg(long)]
+        audit: bool,
+    },
 }
 
 /// Assets are read in pages of this size.
@@ -37,27 +45,30 @@ impl Keys {
     pub(crate) async fn run(self, config: Option<&Path>) -> Result<(), Failure> {
         let settings = config::load(config)?;
         match self {
-            Self::Rotate => rotate(&settings).await,
-            Self::List => list(&settings),
+            Self::Rotate { audit } => rotate(&settings, audit).await,
+            Self::List { audit } => list(&settings, audit),
             Self::Retire { kid, force } => retire(&super::open(config).await?, &kid, force).await,
         }
     }
 }
 
 /// Beside data no first ring is made: what was given out under the lost one would be dead, and nobody would know why.
-async fn rotate(settings: &Settings) -> Result<(), Failure> {
+async fn rotate(settings: &Settings, audit: bool) -> Result<(), Failure> {
     let (path, now) = (&settings.keys.ring, Timestamp::now().as_second());
     let ring = if app::first_ring(settings).await? {
         Ring::load(path)?
     } else {
         let before = Ring::load(path)?;
-        let rotated = before.rotate(now, settings.keys.activate_after.as_secs())?;
+        let rotated = match audit {
+            true => before.rotate_audit(now)?,
+            false => before.rotate(now, settings.keys.activate_after.as_secs())?,
+        };
         // Before it is so: a row too many does less harm than one too few.
         tell_of(settings, &before, &rotated).await;
         rotated.save(path)?;
         rotated
     };
-    print_keys(&ring.keys(now));
+    print_keys(&ring, audit, now);
     Ok(())
 }
 
@@ -75,9 +86,9 @@ async fn tell_of(settings: &Settings, before: &Ring, after: &Ring) {
     }
 }
 
-fn list(settings: &Settings) -> Result<(), Failure> {
+fn list(settings: &Settings, audit: bool) -> Result<(), Failure> {
     let ring = Ring::load(&settings.keys.ring)?;
-    print_keys(&ring.keys(Timestamp::now().as_second()));
+    print_keys(&ring, audit, Timestamp::now().as_second());
     Ok(())
 }
 
@@ -127,15 +138,25 @@ async fn assets_on(app: &App, kid: &str) -> Result<Vec<AssetRecord>, Failure> {
     }
 }
 
-/// When the last delivery URL ends that the key may have signed: it signed until its successor did.
+/// When the last delivery URL ends that the key may have signed: it signed until a later key did. One that was overtaken before its own
+/// time came signed none; one that was overtaken within its first second may have.
 fn last_delivery(keys: &[KeyInfo], kid: &str, settings: &Settings) -> Option<i64> {
-    let own = keys.iter().find(|key| key.kid == kid)?;
-    let successor = keys.iter().filter(|key| key.activates_at > own.activates_at).map(|key| key.activates_at).min()?;
+    let place = keys.iter().position(|key| key.kid == kid)?;
+    let successor = keys[place + 1..].iter().map(|key| key.activates_at).min()?;
+    if successor < keys[place].activates_at {
+        return None;
+    }
     Some(successor.saturating_add(settings.capabilities.max_delivery.as_secs()))
 }
 
-fn print_keys(keys: &[KeyInfo]) {
-    for key in keys {
+fn print_keys(ring: &Ring, audit: bool, now: i64) {
+    if audit {
+        for key in ring.audit_public_keys() {
+            println!("{}  {}", key.kid(), if key.kid() == ring.audit_kid() { "signs" } else { "verifies" });
+        }
+        return;
+    }
+    for key in ring.keys(now) {
         let role = match key.role {
             Role::Signing => "signs",
             Role::Pending => "will sign",

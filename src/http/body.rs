@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 
-use super::extract::printable;
+use super::extract::{other_tenant, printable};
 use crate::access::Principal;
 use crate::error::ApiError;
 
@@ -52,12 +52,19 @@ pub async fn json<T: DeserializeOwned>(
             }
         })?;
     if tenants.iter().any(|named| !named.is_null() && named.as_str() != Some(caller.tenant.as_str())) {
-        return Err(ApiError::other_tenant());
+        return Err(other_tenant(request, caller));
     }
     if let Some(name) = twice {
         return Err(ApiError::validation(format!("member {} appears twice", printable(&name))));
     }
     serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| refusal(&error))
+}
+
+/// Whether there is no body at all.
+pub fn is_absent(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    !headers.contains_key(header::TRANSFER_ENCODING)
+        && headers.get(header::CONTENT_LENGTH).is_none_or(|length| length.as_bytes() == b"0")
 }
 
 /// Reads one of an enumeration's words. By itself serde also takes `{"open": null}` for `"open"`.

@@ -87,10 +87,7 @@ pub fn authorized(request: &HttpRequest, scope: Scope) -> Result<Principal, ApiE
     if !is_probe(request) {
         parts(request).rates.credential(&principal)?;
     }
-    if let Err(refusal) = names_no_other_tenant(request, &principal) {
-        deny(request, |denials| denials.credential(&principal, "other_tenant_named"));
-        return Err(refusal);
-    }
+    names_no_other_tenant(request, &principal)?;
     allowed(request, &principal, scope)?;
     Ok(principal)
 }
@@ -157,9 +154,15 @@ fn names_no_other_tenant(request: &HttpRequest, principal: &Principal) -> Result
     let query = url::form_urlencoded::parse(request.query_string().as_bytes());
     let other_query = query.into_iter().any(|(name, named)| matches!(&*name, "tenant" | "tenantId") && named != own);
     if other_header || other_query {
-        return Err(ApiError::other_tenant());
+        return Err(other_tenant(request, principal));
     }
     Ok(())
+}
+
+/// The refusal of a request that names another tenant than its caller's, be it in a header, the query or the body. It is noted.
+pub fn other_tenant(request: &HttpRequest, principal: &Principal) -> ApiError {
+    deny(request, |denials| denials.credential(principal, "other_tenant_named"));
+    ApiError::other_tenant()
 }
 
 /// The service's parts, of a request that is being served by it.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service, ServiceResponse};
@@ -14,10 +15,10 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use mediakeep_storage::{AssetId, AssetView, BlobKey};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::body::{answer, json};
+use super::body::{answer, is_absent, json};
 use super::extract::{AuditRead, Caller, Probe, parts};
 use super::{guard, openapi, routes};
 use crate::access::Principal;
@@ -26,9 +27,12 @@ use crate::assets::{AssetError, urls};
 use crate::audit::isolation::{self, DEFAULT_SAMPLE, Leak, MAX_SAMPLE, Report};
 use crate::audit::signed::signed;
 use crate::error::ApiError;
+use ways::{Ids, Way};
+
+mod ways;
 
 /// How much is tried.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IsolationRequest {
     /// How many assets; 100 if nobody says.
@@ -38,7 +42,7 @@ pub struct IsolationRequest {
 }
 
 /// Tries the caller's assets against every way in, as a foreign tenant, as nobody, and with forged tokens.
-#[utoipa::path(post, operation_id = "check_isolation", path = "/v1/audit/isolation-checks", tag = "audit", request_body = IsolationRequest,
+#[utoipa::path(post, operation_id = "check_isolation", path = "/v1/audit/isolation-checks", tag = "audit", request_body = Option<IsolationRequest>,
     responses((status = 200, body = openapi::SignedReport), (status = 409, body = openapi::ErrorBody, description = "`check_running`: one at a time")), security(("bearer" = ["audit:read"])))]
 pub async fn check(
     caller: Caller<AuditRead>,
@@ -46,52 +50,42 @@ pub async fn check(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let (app, principal) = (parts(&request), &caller.principal);
-    let wish: IsolationRequest = json(&request, payload, principal).await?;
+    let wish: IsolationRequest = match is_absent(&request) {
+        true => IsolationRequest::default(),
+        false => json(&request, payload, principal).await?,
+    };
     let most = wish.sample.unwrap_or(DEFAULT_SAMPLE);
     if !(1..=MAX_SAMPLE).contains(&most) {
         return Err(ApiError::validation(format!("sample: 1 to {MAX_SAMPLE}")));
     }
-    let Some(_turn) = app.checks.begin(&principal.tenant) else {
-        return Err(ApiError::new(StatusCode::CONFLICT, "check_running", "a check of this tenant is running"));
-    };
+    let running = || ApiError::new(StatusCode::CONFLICT, "check_running", "a check of this tenant is running");
+    let _turn = app.checks.begin(&principal.tenant).ok_or_else(running)?;
+    // Another process that shares the index may be at it.
+    let lease = isolation::Lease::take(&app, &principal.tenant).await?.ok_or_else(running)?;
+    let report = report(&app, principal, most).await;
+    lease.end().await;
+    let report = signed(&app.live().ring, &report?).map_err(|error| AssetError::Internal(error.to_string()))?;
+    Ok(answer(StatusCode::OK, &report))
+}
+
+async fn report(app: &Arc<App>, principal: &Principal, most: usize) -> Result<Report, ApiError> {
     let service = init_service(
         actix_web::App::new()
-            .app_data(web::Data::from(app.clone()))
+            .app_data(web::Data::from(Arc::clone(app)))
             .wrap(from_fn(guard::guard))
             .configure(routes::public),
     )
     .await;
-    let mut check = Check::begin(&app, &service).await?;
-    let sample = isolation::sample(&app, &principal.tenant, most).await?;
+    let mut check = Check::begin(app, &service).await?;
+    let sample = isolation::sample(app, &principal.tenant, most).await?;
     for view in &sample {
         check.try_asset(view).await?;
     }
     let (attempts, mut leaks) = (check.attempts, check.leaks);
     leaks.sort();
     let report = Report { checked: sample.len(), attempts, leaks, checked_at: app.now() };
-    isolation::record(&app, principal, &report).await?;
-    let report = signed(&app.live().ring, &report).map_err(|error| AssetError::Internal(error.to_string()))?;
-    Ok(answer(StatusCode::OK, &report))
-}
-
-/// Lists that must not hold anything of another tenant.
-const LISTS: [&str; 2] = ["/v1/assets", "/v1/runs"];
-
-/// A way in: a request with places for the ids.
-#[derive(Debug, Clone)]
-struct Way {
-    method: Method,
-    path: String,
-    body: Option<String>,
-}
-
-/// What the places are filled with.
-#[derive(Debug, Clone)]
-struct Ids {
-    asset: String,
-    run: String,
-    token: String,
-    base_url: String,
+    isolation::record(app, principal, &report).await?;
+    Ok(report)
 }
 
 /// An answer without what differs between any two.
@@ -139,9 +133,10 @@ where
             run: format!("probe-{}", BlobKey::generate()),
             token: "x".repeat(300),
             base_url: app.base_url.clone(),
+            is_kept: true,
         };
         let mut ways = Vec::new();
-        for way in all_ways() {
+        for way in ways::all() {
             let foreign = hear(service, &way, &nothing, Some(&foreigner)).await?;
             let anonymous = hear(service, &way, &nothing, None).await?;
             ways.push(Expected { way, foreign, anonymous });
@@ -156,6 +151,7 @@ where
             run: view.references.first().map(ToString::to_string).unwrap_or_default(),
             token: url.rsplit('/').next().unwrap_or_default().to_owned(),
             base_url: self.app.base_url.clone(),
+            is_kept: isolation::outlives_the_check(view, self.app.now()),
         };
         let (ways, foreigner) = (Rc::clone(&self.ways), self.foreigner.clone());
         let foreign = Sender { as_whom: "foreign".into(), principal: Some(&foreigner) };
@@ -177,6 +173,12 @@ where
                 self.attempt(way, &Ids { token: token.clone(), ..own.clone() }, &sender, to_nobody).await?;
             }
         }
+        for stored in isolation::stored(self.app, view, &foreigner.tenant).await? {
+            self.attempts += 1;
+            if let Err(leak) = stored {
+                self.leaks.push(leak);
+            }
+        }
         // Whoever else is served by this thread has a turn between two assets.
         tokio::task::yield_now().await;
         Ok(())
@@ -190,63 +192,6 @@ where
         }
         Ok(())
     }
-}
-
-impl Way {
-    fn route(&self) -> String {
-        format!("{} {}", self.method, self.path)
-    }
-
-    fn is_by_token(&self) -> bool {
-        self.path.starts_with("/a/")
-    }
-
-    /// Whether there is something to fill its places with: an asset need not be of a run.
-    fn is_for(&self, ids: &Ids) -> bool {
-        let names_a_run = [Some(&self.path), self.body.as_ref()].into_iter().flatten().any(|it| it.contains("{runId}"));
-        !ids.run.is_empty() || !names_a_run
-    }
-}
-
-impl Ids {
-    fn fill(&self, text: &str) -> String {
-        let text = text.replace("{assetId}", &self.asset).replace("{runId}", &self.run);
-        let text = text.replace("{url}", &format!("{}/a/{}", self.base_url, self.token));
-        text.replace("{capability}", &self.token)
-    }
-}
-
-/// Capabilities; whatever reads and has an id in its path; lists; and what takes an id in its body, as far as this version has it.
-fn all_ways() -> Vec<Way> {
-    let document = openapi::document();
-    let paths = document["paths"].as_object().into_iter().flatten();
-    let mut ways = vec![Way { method: Method::GET, path: "/a/{capability}".into(), body: None }];
-    for (path, operations) in paths {
-        let is_ours = operations["get"]["security"][0].get("bearer").is_some();
-        let filled = path.replace("{form}", "envelope").replace("{artifactId}", "probe");
-        let names_one = path.contains("{assetId}") || path.contains("{runId}");
-        let ids_only = !filled.replace("{assetId}", "").replace("{runId}", "").contains('{');
-        if is_ours && ids_only && (names_one || LISTS.contains(&path.as_str())) {
-            ways.push(Way { method: Method::GET, path: filled, body: None });
-        }
-    }
-    let bodies = [
-        ("/v1/assets/{assetId}/urls", json!({"class": "delivery", "expiresInSeconds": 1})),
-        ("/v1/urls/mint", json!({"class": "delivery", "expiresInSeconds": 1, "assets": ["{assetId}"]})),
-        ("/v1/urls/revoke", json!({"assetId": "{assetId}", "dryRun": true})),
-        ("/v1/urls/revoke", json!({"runId": "{runId}", "dryRun": true})),
-        ("/v1/urls/introspect", json!({"url": "{url}"})),
-        ("/v1/runs/probe/references", json!({"assets": ["{assetId}"]})),
-        ("/v1/runs/probe/references", json!({"assets": ["{url}"]})),
-        ("/v1/debug-bundles/resolve", json!({"urls": ["{url}"]})),
-    ];
-    for (path, body) in bodies {
-        let known = path.replace("/probe/", "/{runId}/");
-        if document["paths"].get(known).is_some() {
-            ways.push(Way { method: Method::POST, path: path.into(), body: Some(body.to_string()) });
-        }
-    }
-    ways
 }
 
 /// Sends it through the service, as that principal or as nobody. A service that cannot answer now shows nothing, so there is no report.
@@ -275,7 +220,7 @@ where
     let told = headers.iter().filter(|(name, _)| !ignored.contains(name));
     let headers = told.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
     // What was opened is a leak, whatever the bytes are: they need not be read.
-    let opened = status.is_success() && way.method == Method::GET && !LISTS.contains(&way.path.as_str());
+    let opened = status.is_success() && way.method == Method::GET && !way.is_list();
     let body = if opened { web::Bytes::new() } else { to_bytes(response.into_body()).await.unwrap_or_default() };
     Ok(Heard { status, headers, body })
 }

@@ -175,6 +175,11 @@ impl AssetView {
     pub fn generation(&self) -> u32 {
         self.record.durable.generation.saturating_add(self.epoch)
     }
+
+    /// The id of its durable URL, by which the audit log names it.
+    pub fn url_id(&self) -> String {
+        format!("{}.{}", self.record.id, self.generation())
+    }
 }
 
 /// One run, as the registry has it.

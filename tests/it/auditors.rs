@@ -213,6 +213,40 @@ async fn a_signed_document_is_verified_without_the_service() {
     assert_eq!(place.run(&with_keys).code, 1, "no key, no proof");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_earlier_audit_key_signed_is_proven_until_that_key_is_retired() {
+    let place = audited().await;
+    let urls = place.must_run(&["keys", "list"]).stdout;
+    let old = read(&place, "checkpoint.json")["signature"]["kid"].as_str().expect("a kid").to_owned();
+
+    let listed = place.must_run(&["keys", "rotate", "--audit"]).stdout;
+
+    assert!(listed.lines().count() == 2 && listed.contains(&format!("{old}  verifies")), "{listed}");
+    assert_eq!(place.must_run(&["keys", "list"]).stdout, urls, "URLs hang on other keys");
+    assert_eq!(verify(&place).code, 0, "the old checkpoint still says where the chain stood");
+    let server = place.serve().await;
+    let told = async |path: &str| -> Value {
+        let answer = server.request(reqwest::Method::GET, path).send().await.expect("an answer");
+        answer.json().await.expect("JSON")
+    };
+    let (new, keys) = (told("/v1/audit/checkpoint").await, told("/.well-known/mediakeep-audit-keys").await);
+    assert!(server.stop().await.success());
+    assert_ne!(new["signature"]["kid"], json!(old));
+    place.write("new.json", new.to_string());
+    place.write("keys.json", keys.to_string());
+    for document in ["checkpoint.json", "new.json"] {
+        place.must_run(&["audit", "verify-report", document]);
+        place.must_run(&["audit", "verify-report", document, "--keys", "keys.json"]);
+    }
+
+    // Whoever has the old key can sign what they like: the operator says that it counts no more.
+    place.must_run(&["keys", "retire", &old]);
+    assert_eq!(place.run(&["audit", "verify-report", "checkpoint.json"]).code, 1);
+    place.must_run(&["audit", "verify-report", "new.json"]);
+    let signing = new["signature"]["kid"].as_str().expect("a kid").to_owned();
+    assert_eq!(place.run(&["keys", "retire", &signing]).code, 2, "the key that signs stays");
+}
+
 fn read(place: &Place, name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(place.file(name)).expect("a file")).expect("JSON")
 }

@@ -29,6 +29,8 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ("middle::", "needs no index"),
     ("power::", "traces what is written to sled's file"),
     ("quickstart::", "its index is always sled"),
+    ("rotation::a_replica_that_reads", "names its index itself"),
+    ("schemathesis::", "asks what the document says, which knows nothing of the index"),
     ("settings::a_file_that_is_named_has_to_exist", "needs no index"),
     (
         "settings::a_second_process_on_one_index_is_told_so_within_a_second",

@@ -106,6 +106,29 @@ async fn who_asks_for_anothers_asset_stands_in_both_logs_and_by_name_in_one() {
 }
 
 #[tokio::test]
+async fn whoever_names_another_tenant_stands_in_its_own_log_wherever_it_was_named() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let asset = owner.upload(png(2, 2)).await;
+    let meta = format!("/v1/assets/{}", asset.id);
+    let text = crate::harness::form::Form::new().text("tenant", "globex");
+    let refused = [
+        owner.get(&format!("{meta}?tenant=globex")).await,
+        owner.request(reqwest::Method::GET, &meta).header("x-tenant-id", "globex").send().await.expect("an answer"),
+        owner.post(&format!("{meta}/urls"), &json!({"class": "durable", "tenantId": "globex"})).await,
+        owner.inline(&json!({"base64": "aGk=", "tenant": "globex"})).await,
+        owner.form(text).await,
+    ];
+    assert!(refused.iter().all(|answer| answer.status() == 403), "{refused:?}");
+
+    let rows = denied(&host, "acme").await;
+
+    assert_eq!((count(&rows, "other_tenant_named"), rows.len()), (5, 1), "{rows:?}");
+    assert_eq!(rows[0].event.principal, "acme-all");
+    assert_eq!(denied(&host, "globex").await, []);
+}
+
+#[tokio::test]
 async fn a_key_that_is_over_leaves_a_row_and_what_is_forged_leaves_none() {
     let host = Host::with(|settings| {
         let mut key = settings.access.api_keys[0].clone();

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
+use mediakeep::audit;
 use mediakeep::config::settings::Issuer;
 use ring::hmac;
 use ring::rand::SystemRandom;
@@ -106,6 +107,28 @@ async fn a_token_that_is_not_right_in_everything_is_one_401() {
         let token = hs256(SECRET, &claims);
         assert_eq!(Told::of(host.bearer(&token).get("/v1/assets").await).await, expected, "no {name}");
     }
+}
+
+#[tokio::test]
+async fn a_token_that_was_right_and_is_over_stands_in_its_tenants_log_and_a_forged_one_in_none() {
+    let host = host("HS256", SECRET, |_| {}).await;
+    let over = json!({"iss": ISSUER, "aud": "mediakeep", "sub": "agent-7", "tenant": "acme", "exp": BEGINNING - 1});
+    let mut not_theirs = over.clone();
+    not_theirs["tenant"] = json!("globex");
+    for token in [hs256(SECRET, &over), hs256(&[7; 32], &over), hs256(SECRET, &not_theirs)] {
+        assert_eq!(host.bearer(&token).get("/v1/assets").await.status(), 401);
+    }
+    audit::flush(host.app(), audit::Due::Now).await.expect("written");
+    while host.app().index.seal_audit(1_000).await.expect("sealed") > 0 {}
+
+    let rows = Told::of(host.owner("acme").get("/v1/audit/events?type=denied").await).await.json();
+
+    let told = |row: &Value| (row["principal"].clone(), row["details"].clone());
+    let rows: Vec<_> = rows["events"].as_array().expect("rows").iter().map(told).collect();
+    let expected = json!({"count": 1, "reasons": {"token_expired": 1}});
+    assert_eq!(rows, [(json!(format!("{ISSUER}#agent-7")), expected)]);
+    let theirs = Told::of(host.owner("globex").get("/v1/audit/events?type=denied").await).await.json();
+    assert_eq!(theirs["events"], json!([]));
 }
 
 #[tokio::test]

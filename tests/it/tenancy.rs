@@ -10,17 +10,17 @@ use crate::harness::{Asset, Caller, Host};
 
 /// An operation of the OpenAPI document with an id in its path.
 #[derive(Debug, Clone)]
-struct Operation {
-    method: Method,
-    path: String,
-    scope: String,
+pub struct Operation {
+    pub method: Method,
+    pub path: String,
+    pub scope: String,
 }
 
 /// What a path is filled with.
 #[derive(Clone, Copy)]
-struct Ids<'a> {
-    asset: &'a str,
-    run: &'a str,
+pub struct Ids<'a> {
+    pub asset: &'a str,
+    pub run: &'a str,
 }
 
 /// As long as acme's own, lest a length tell.
@@ -181,7 +181,7 @@ impl Operation {
     }
 
     /// A body for the operation. One that is missing here is refused before anything is looked up, and its test says so.
-    fn body(&self, ids: Ids<'_>) -> Option<Value> {
+    pub fn body(&self, ids: Ids<'_>) -> Option<Value> {
         match (self.method.as_str(), self.path.as_str()) {
             ("GET" | "HEAD" | "DELETE", _) => None,
             ("PATCH", "/v1/assets/{assetId}") => Some(json!({"alt": "mine now"})),

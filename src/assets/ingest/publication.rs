@@ -198,7 +198,6 @@ impl Publication {
     fn audit(&self, record: &AssetRecord, now: Timestamp) -> AuditEvent {
         let event = AuditEvent::new(AuditKind::Ingest, &*self.start.principal.id, now)
             .asset(record.id)
-            .url(format!("{}.{}", record.id, record.durable.generation))
             .details(json!({"bytes": record.bytes, "mimeType": record.mime_type}));
         match &record.run {
             Some(run) => event.run(run),

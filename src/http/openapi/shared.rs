@@ -114,7 +114,9 @@ fn parameter(name: &str) -> Option<(&'static str, Value)> {
         "mimeType" => ("Only of this media type.", json!({})),
         "state" => ("Only in this state; absent: in every state.", json!({"enum": ["live", "expired", "erased"]})),
         "status" => ("Only runs of this status.", json!({"enum": ["open", "closed"]})),
-        "since" => ("Only what happened behind this row.", json!({"minimum": 0})),
+        "since" => {
+            ("Only what happened behind this row.", json!({"format": "uint64", "minimum": 0, "maximum": u64::MAX}))
+        }
         "type" => (
             "Only rows of this type.",
             json!({"enum": ["ingest", "amend", "mint", "revoke", "read", "denied", "refer", "artifact", "hold", "lift", "floor", "expire", "erase", "key", "check"]}),
@@ -134,7 +136,7 @@ fn parameter(name: &str) -> Option<(&'static str, Value)> {
 }
 
 fn complete_operation(path: &str, method: &str, operation: &mut Value) {
-    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+    for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         complete_parameter(parameter);
     }
     let refusals = refusals_of(path, operation);
@@ -205,7 +207,9 @@ fn complete_parameter(parameter: &mut Value) {
     if parameter.get("description").is_none() {
         parameter["description"] = json!(description);
     }
-    if let (Some(schema), Value::Object(more)) = (parameter["schema"].as_object_mut(), schema) {
+    // What is no asset's id in a list's filter finds nothing, like an id that nobody has: it is not refused.
+    let is_filter = parameter["in"] == "query" && parameter["name"] == "assetId";
+    if let (Some(schema), Value::Object(more), false) = (parameter["schema"].as_object_mut(), schema, is_filter) {
         schema.extend(more);
     }
 }

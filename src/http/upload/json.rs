@@ -8,6 +8,7 @@ use super::stream::Body;
 use crate::assets::ingest::{Ingest, Ingested};
 use crate::assets::members::Members;
 use crate::error::ApiError;
+use crate::http::extract::other_tenant;
 
 /// Strings other than the payload, and all that is not the payload together.
 const LIMITS: Limits = Limits { text_bytes: 16 << 10, frame_bytes: 64 << 10 };
@@ -31,12 +32,12 @@ async fn read(incoming: &Incoming<'_>, body: &mut Body, most: u64, ingest: &mut 
         if read > most {
             return Err(ApiError::too_large(most));
         }
-        reader.push(&chunk, &mut sink).map_err(refusal)?;
+        reader.push(&chunk, &mut sink).map_err(|error| refusal(incoming, error))?;
         if !sink.is_empty() {
             ingest.write(sink.split().freeze()).await?;
         }
     }
-    let inline = reader.finish().map_err(refusal)?;
+    let inline = reader.finish().map_err(|error| refusal(incoming, error))?;
     let mut raw = inline.members;
     match (inline.payload, &raw.url) {
         (Payload::Missing, Some(_)) => {
@@ -56,9 +57,9 @@ fn no_members_in_query(incoming: &Incoming<'_>) -> Result<(), ApiError> {
     crate::http::extract::query(incoming.request, &[]).map(drop)
 }
 
-fn refusal(error: InlineError) -> ApiError {
+fn refusal(incoming: &Incoming<'_>, error: InlineError) -> ApiError {
     match error {
-        InlineError::ForeignTenant => ApiError::other_tenant(),
+        InlineError::ForeignTenant => other_tenant(incoming.request, &incoming.start.principal),
         InlineError::InvalidBase64(bad) => {
             ApiError::validation(format!("base64: character {} does not belong there", bad.offset))
                 .reason("invalid_base64")

@@ -10,7 +10,7 @@ use crate::assets::ingest::{Ingest, Ingested};
 use crate::assets::members::{Members, RawMembers};
 use crate::error::ApiError;
 use crate::http::body::cut_off;
-use crate::http::extract::{self, printable};
+use crate::http::extract::{self, other_tenant, printable};
 
 mod parts;
 
@@ -50,7 +50,7 @@ async fn read(incoming: &Incoming<'_>, body: Body, ingest: &mut Ingest) -> Resul
             }
             "tenant" | "tenantId" => {
                 if form.text(name).await? != incoming.start.principal.tenant.as_str() {
-                    return Err(ApiError::other_tenant());
+                    return Err(other_tenant(incoming.request, &incoming.start.principal));
                 }
             }
             _ => match raw.slot(name).filter(|_| name != "url") {

@@ -33,7 +33,7 @@ pub struct NewAsset {
     pub settled: Option<Settled>,
     /// When the newcomer's copy goes if it turns out not to be needed.
     pub discard_at: Timestamp,
-    /// What the log says.
+    /// What the log says; the durable URL's id is added, which is known once the asset is there.
     pub audit: AuditEvent,
 }
 

@@ -189,9 +189,9 @@ impl State {
             self.touch(tenant, run, terms, now);
             self.references.push(Reference { tenant: tenant.clone(), run: run.clone(), asset: record.id });
         }
-        self.audit(tenant, new.audit);
         self.assets.push(record.clone());
         let view = self.view(&record, terms);
+        self.audit(tenant, new.audit.url(view.url_id()));
         if shared.is_some() { Published::Shared(view) } else { Published::Stored(view) }
     }
 }

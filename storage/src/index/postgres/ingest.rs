@@ -57,10 +57,10 @@ pub(super) async fn publish(
     if let Some((row, settled)) = claim {
         settle_claim(tx, tenant, row, settled, record.id).await?;
     }
-    tx.audit(tenant, new.audit.clone());
 
     let claim = new.settled.as_ref().map(|settled| settled.claim.name.as_bytes().to_vec());
     let view = insert_live(tx, record, claim, run.as_ref(), terms, now).await?;
+    tx.audit(tenant, new.audit.clone().url(view.url_id()));
     Ok(match holding {
         Holding::Shared(_) => Published::Shared(view),
         _ => Published::Stored(view),

@@ -45,7 +45,6 @@ pub(super) fn publish(
     if let Some((row, settled)) = &claim {
         settle_claim(draft, tenant, row, settled, &record);
     }
-    draft.audit(tenant, new.audit);
     if let Some(run) = &record.run {
         touch(draft, tenant, run, terms, now)?;
         draft.add_reference(tenant, run, &record)?;
@@ -54,6 +53,7 @@ pub(super) fn publish(
     draft.mark(Key::same(tenant, &record.sha256, record.id));
     let claim = new.settled.map(|settled| settled.claim.name);
     let view = draft.put_new_asset(AssetRow { record, look: None, claim, holds: 0 }, terms, now)?;
+    draft.audit(tenant, new.audit.url(view.url_id()));
     Ok(match holding {
         Holding::Shared(_) => Published::Shared(view),
         _ => Published::Stored(view),

@@ -1,0 +1,119 @@
+//! The OpenAPI document, tried by a program that knows nothing else of us: every operation with what the document allows and with what
+//! it does not, and what follows from one answer to the next request.
+//!
+//! The program is schemathesis, of the Python package registry. It is installed once, beside what was built. A machine without Python or
+//! without a way to that registry fails these stories.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mediakeep::access::{Scope, hash_secret};
+
+use crate::harness::process::Place;
+
+const VERSION: &str = "4.32.5";
+
+/// What is not asked of the service: what the document takes for valid may still be refused. A cursor is a cursor of ours, a date lies
+/// ahead, text is base64 of something, a condition does not hold, an asset is over: none of that can be said in a schema.
+const EXCLUDED: &str = "positive_data_acceptance";
+
+/// How else it may refuse what the document does not allow. Some refusals come before the parameters or the body are looked at: whoever has
+/// no credential, or not its scope, hears so whatever was sent (401, 403); what is no id of anything is as unknown as an id that nobody
+/// has (404); what is over is over (410); a body beyond its limit is refused while it comes (413).
+const SETTINGS: &str = "
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 428, 429]
+";
+
+/// The same requests each time: a commit fails for what it does, not for what was thrown.
+const SEED: &str = "1";
+
+/// Longer than it ever takes.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_does_what_its_document_says_for_whoever_has_a_credential() {
+    let key = "mk_tried_secret-of-tried";
+    is_clean(&["--header", &format!("Authorization: Bearer {key}"), "--max-examples", "10"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_does_what_its_document_says_for_whoever_has_none() {
+    is_clean(&["--max-examples", "5"]).await;
+}
+
+/// Serves, and has every check run in every phase.
+async fn is_clean(arguments: &[&str]) {
+    let scopes: Vec<String> = Scope::ALL.iter().map(|scope| format!("{:?}", scope.name())).collect();
+    let place = Place::with(&format!(
+        "[[access.api_keys]]\nid = \"tried\"\ntenant = \"tried\"\nsecret_sha256 = \"{}\"\nscopes = [{}]",
+        hash_secret("secret-of-tried"),
+        scopes.join(", ")
+    ));
+    let server = place.serve().await;
+    place.write("schemathesis.toml", SETTINGS);
+    let program = tokio::task::spawn_blocking(installed).await.expect("it does not panic");
+
+    let mut command = Command::new(program);
+    command.args(["--config-file", "schemathesis.toml", "run", &server.url("/v1/openapi.json")]);
+    command.args(["--checks", "all", "--exclude-checks", EXCLUDED, "--continue-on-failure"]);
+    command.args(["--phases", "examples,coverage,fuzzing,stateful"]);
+    command.args(["--seed", SEED, "--request-timeout", "20", "--no-color"]).args(arguments);
+    command.current_dir(place.path()).stdin(Stdio::null());
+    let told = tokio::task::spawn_blocking(move || ran(command)).await.expect("it does not panic");
+
+    assert!(told.0, "{}", told.1);
+    assert!(!told.1.contains("Errored:"), "each operation was tried: {}", told.1);
+    assert!(server.stop().await.success(), "{}", place.log());
+}
+
+/// Runs it to its end; whether it found nothing, and what it said.
+fn ran(mut command: Command) -> (bool, String) {
+    let log = tempfile::NamedTempFile::new().expect("a file");
+    let to_log = || Stdio::from(log.reopen().expect("the file"));
+    let mut child = command.stdout(to_log()).stderr(to_log()).spawn().expect("it starts");
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break Some(status);
+        }
+        if began.elapsed() > PATIENCE {
+            let _ = child.kill();
+            let _ = child.wait();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let text = String::from_utf8_lossy(&fs::read(log.path()).expect("the file")).into_owned();
+    (status.is_some_and(|status| status.success()), format!("{status:?}\n{text}"))
+}
+
+/// The program, installed if it is not there yet.
+fn installed() -> PathBuf {
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("schemathesis-{VERSION}"));
+    let done = home.join("installed");
+    if !done.exists() {
+        let _ = fs::remove_dir_all(&home);
+        must("python3", &["-m", "venv", home.to_str().expect("a path of text")]);
+        let pip = home.join("bin/pip");
+        let package = format!("schemathesis=={VERSION}");
+        must(pip.to_str().expect("a path of text"), &["install", "--quiet", "--disable-pip-version-check", &package]);
+        fs::write(&done, "").expect("a file");
+    }
+    home.join("bin/st")
+}
+
+fn must(program: &str, arguments: &[&str]) {
+    let needed =
+        "this story needs python3 with venv (Debian: python3-venv) and, the first time, the Python package registry";
+    let outcome = match Command::new(program).args(arguments).stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => return,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    unreachable!("{needed}: {program} {arguments:?}: {outcome}");
+}

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::audit::{AuditEvent, AuditRow};
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::index::{Claimed, NewAsset, Published};
-use crate::record::{AssetRecord, Claim, Hold, HoldOn, MintedUrl, RunRecord, UploadIntent};
+use crate::record::{AssetRecord, Claim, Hold, HoldOn, MintedUrl, Owed, RunRecord, UploadIntent};
 use crate::retention::Terms;
 
 /// Everything, in the order in which it came.
@@ -21,6 +21,9 @@ pub(super) struct State {
     pub(super) urls: Vec<(TenantId, MintedUrl)>,
     /// A tenant for each time that all of its URLs were revoked.
     pub(super) epochs: Vec<TenantId>,
+    pub(super) owed: Vec<(TenantId, Owed)>,
+    /// The last number of each tenant's holds.
+    pub(super) hold_numbers: Vec<(TenantId, u64)>,
     pub(super) waiting: Vec<(TenantId, AuditEvent)>,
     pub(super) sealed: Vec<(TenantId, AuditRow)>,
     /// The terms that were last heard of: what is due is asked for without any.
@@ -187,6 +190,9 @@ impl State {
             self.references.push(Reference { tenant: tenant.clone(), run: run.clone(), asset: record.id });
         }
         self.audit(tenant, new.audit);
+        if new.recorded.is_some_and(|blob| blob != record.blob) {
+            self.owe(tenant, Owed::asset(&record));
+        }
         self.assets.push(record.clone());
         let view = self.view(&record, terms);
         if shared.is_some() { Published::Shared(view) } else { Published::Stored(view) }

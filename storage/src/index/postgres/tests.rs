@@ -46,6 +46,8 @@ async fn emptied(url: &str) -> PostgresIndex {
         "revoked",
         "urls",
         "epochs",
+        "owed",
+        "hold_numbers",
         "tidy",
         "audit_waiting",
         "audit_rows",

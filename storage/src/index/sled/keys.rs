@@ -22,6 +22,8 @@
 //! | `u` | tenant, url id | a delivery URL |
 //! | `l` | tenant, label, url id | the delivery URL has the label |
 //! | `G` | tenant | how often all of its URLs were revoked at once |
+//! | `O` | tenant, digest | a recovery record that is owed to the store, by the digest of what it is |
+//! | `N` | tenant | the last number of its holds |
 //! | `T` | time, kind, tenant, name | when a row of `K`, `V` or `u` may be dropped |
 //! | `P` | number | an audit event that waits for its place, in the order of writing |
 //! | `E` | tenant, seq | a sealed audit row |
@@ -68,6 +70,8 @@ pub(super) enum Space {
     Urls = b'u',
     Labels = b'l',
     Epochs = b'G',
+    Owed = b'O',
+    HoldNumbers = b'N',
     Tidy = b'T',
     Waiting = b'P',
     Events = b'E',
@@ -126,6 +130,10 @@ impl Key {
 
     pub(super) fn digest(tenant: &TenantId, digest: &Digest) -> Self {
         Self::of(Space::Digests, tenant).bytes(&digest.0)
+    }
+
+    pub(super) fn owed(tenant: &TenantId, name: &Digest) -> Self {
+        Self::of(Space::Owed, tenant).bytes(&name.0)
     }
 
     /// The assets with these bytes.

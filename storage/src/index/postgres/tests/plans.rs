@@ -26,6 +26,8 @@ const FILL: &str = "
     INSERT INTO mk_revoked SELECT tenant, blob, bytes FROM mk_blobs;
     INSERT INTO mk_urls SELECT tenant, blob, blob, bytes, 1, '\\x01' FROM mk_blobs;
     INSERT INTO mk_epochs SELECT 'tenant-' || n, n FROM generate_series(1, 100000) n;
+    INSERT INTO mk_owed SELECT tenant, blob, '\\x01' FROM mk_blobs;
+    INSERT INTO mk_hold_numbers SELECT 'tenant-' || n, n FROM generate_series(1, 100000) n;
     INSERT INTO mk_tidy SELECT bytes, 0, tenant, blob FROM mk_blobs;
     INSERT INTO mk_audit_waiting (tenant, event) SELECT 'acme', '\\x01' FROM generate_series(1, 100000) n;
     INSERT INTO mk_audit_rows SELECT 'acme', n, '\\x01' FROM generate_series(1, 100000) n;
@@ -93,6 +95,7 @@ fn every_statement_is_in_the_list() {
         include_str!("../holds.rs"),
         include_str!("../ingest.rs"),
         include_str!("../looks.rs"),
+        include_str!("../owed.rs"),
         include_str!("../restore.rs"),
         include_str!("../runs.rs"),
         include_str!("../tx.rs"),

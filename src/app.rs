@@ -18,6 +18,7 @@ use crate::assets::cache::RowCache;
 use crate::assets::capability::{Capability, Opened};
 use crate::assets::ingest::inspection::{Inspector, Patience};
 use crate::assets::ingest::room::Room;
+use crate::assets::paid::Paid;
 use crate::audit::isolation::Checks;
 use crate::audit::{Denials, ReadTrail};
 use crate::clock::Clock;
@@ -43,6 +44,8 @@ pub struct App {
     pub blobs: BlobStore,
     /// Rows that were asked for a moment ago.
     pub rows: RowCache,
+    /// Recovery records that were written a moment ago.
+    pub paid: Paid,
     /// What is counted.
     pub metrics: Metrics,
     /// Reads that the audit log will tell of.
@@ -130,6 +133,7 @@ impl App {
             room: Room::default(),
             inspector: Inspector::new(Patience::default(), metrics.inspections()),
             metrics,
+            paid: Paid::default(),
             reads: ReadTrail::default(),
             denials: Denials::default(),
             checks: Checks::default(),

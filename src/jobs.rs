@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 use crate::app::App;
 use crate::audit::{self, Due};
 use crate::config::{ConfigError, Settings};
-use crate::retention::sweep;
+use crate::retention::{owed, sweep};
 
 /// So often sampled reads are written and audit rows sealed: none waits longer than a second for its place in the chain.
 const SEAL: Duration = Duration::from_millis(500);
@@ -80,6 +80,10 @@ impl Jobs {
 async fn sweeping(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     let interval = app.settings.retention.sweep_interval.std();
     let mut wait = interval.min(FIRST_SWEEP);
+    // What the last process owed the store when it ended.
+    if let Some(Err(error)) = survived("writing of recovery records", owed::drain(&app)).await {
+        warn!(error = %error, "recovery records wait for the next sweep: {error}");
+    }
     while pause(wait, &mut stopped).await {
         wait = interval;
         if let Some(Err(error)) = survived("sweep", sweep::sweep(&app)).await {
@@ -109,6 +113,9 @@ async fn sealing(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
 }
 
 async fn seal(app: &App) {
+    if let Some(Err(error)) = survived("note of recovery records", owed::note_paid(app)).await {
+        warn!(error = %error, "recovery records will be written once more: {error}");
+    }
     loop {
         match survived("sealing of the audit log", app.index.seal_audit(SEAL_STEP)).await {
             Some(Ok(sealed)) if sealed == SEAL_STEP => {}

@@ -6,7 +6,7 @@ use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{Amended, Amendment, AssetQuery, Deleted};
 use mediakeep_storage::quota::{Quota, Usage};
-use mediakeep_storage::record::Doomed;
+use mediakeep_storage::record::{Doomed, Owed};
 use mediakeep_storage::retention::Until;
 use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, TenantId};
 use serde_json::json;
@@ -110,10 +110,12 @@ pub async fn write_record(app: &App, record: &AssetRecord) -> Result<(), AssetEr
             Some(_) => {
                 written?;
                 forget_older(app, tenant, of, newest.revision).await;
+                app.paid.note(tenant, &Owed::asset(record));
                 return Ok(());
             }
             None => {
                 forget(app, tenant, record.id).await;
+                app.paid.note(tenant, &Owed::asset(record));
                 return Ok(());
             }
         }
@@ -122,12 +124,15 @@ pub async fn write_record(app: &App, record: &AssetRecord) -> Result<(), AssetEr
 
 /// Removes the recovery records of an asset that has no row any more. Who writes one meanwhile looks again, and removes it too.
 pub async fn forget(app: &App, tenant: &TenantId, asset: AssetId) {
-    if let Err(error) = app.blobs.remove_records(tenant, RecordOf::Asset(asset), None).await {
-        warn!(asset.id = %asset, error = %error, "the recovery record of a dropped tombstone stays behind");
+    match app.blobs.remove_records(tenant, RecordOf::Asset(asset), None).await {
+        Ok(()) => app.paid.note(tenant, &Owed::Dropped { id: asset }),
+        Err(error) => {
+            warn!(asset.id = %asset, error = %error, "the recovery record of a dropped tombstone stays until the next sweep");
+        }
     }
 }
 
-/// Writes the end of an asset beside where its bytes were. Should that fail, the index made anew would have to end it again.
+/// Writes the end of an asset beside where its bytes were. Should that fail, it stays owed until the next sweep.
 pub async fn put_end_record(app: &App, record: &AssetRecord) {
     if let Err(error) = write_record(app, record).await {
         warn!(asset.id = %record.id, error = %error, "the recovery record of an ended asset says that it lives");

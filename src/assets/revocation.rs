@@ -12,13 +12,12 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{AssetQuery, NewDurable};
-use mediakeep_storage::record::{RevokedUrls, UrlView};
-use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, RunId, Timestamp};
+use mediakeep_storage::record::{Owed, RevokedUrls, UrlView};
+use mediakeep_storage::{AssetId, AssetView, AuditEvent, RunId, Timestamp};
 use serde_json::{Value, json};
 
 use super::fetch::{self, Shut};
-use super::ingest::put_recovery_record;
-use super::library::forget_older;
+use super::library::{forget_older, write_record};
 use super::{AssetError, Gone, urls};
 use crate::access::Principal;
 use crate::app::App;
@@ -222,7 +221,11 @@ impl Work<'_> {
             let raised = app.index.raise_generations(&self.caller.tenant, &ids, durable, self.audit.clone()).await?;
             ids.into_iter().for_each(|id| app.rows.changed(id));
             self.told.count += raised.len() as u64;
-            stream::iter(&raised).map(|record| keep(app, record)).buffer_unordered(WRITES).try_collect::<()>().await?;
+            stream::iter(&raised)
+                .map(|record| write_record(app, record))
+                .buffer_unordered(WRITES)
+                .try_collect::<()>()
+                .await?;
         }
         views.iter().for_each(|view| self.told.name(view, but));
         Ok(())
@@ -236,6 +239,7 @@ impl Work<'_> {
             let of = RecordOf::Epoch;
             app.blobs.put_record(tenant, of, epoch.into(), json!(epoch).to_string().into_bytes()).await?;
             forget_older(app, tenant, of, epoch.into()).await;
+            app.paid.note(tenant, &Owed::Epoch(epoch));
         }
         self.told.count = app.index.count_assets(tenant).await?;
         let terms = app.terms(tenant);
@@ -251,13 +255,6 @@ impl Work<'_> {
         self.told.truncated |= self.told.count > self.told.assets.len() as u64;
         Ok(())
     }
-}
-
-/// Writes beside the bytes which generation the asset has now.
-async fn keep(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
-    put_recovery_record(app, record).await?;
-    forget_older(app, &record.tenant, RecordOf::Asset(record.id), record.revision).await;
-    Ok(())
 }
 
 /// What a URL of the caller's own tenant is worth now.

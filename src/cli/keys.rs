@@ -114,7 +114,7 @@ async fn retire(app: &App, kid: &str, force: bool) -> Result<(), Failure> {
         let durable = NewDurable { kid: signing.to_owned(), issued_at: now.as_second() };
         let audit = AuditEvent::new(AuditKind::Key, "keys", now).asset(record.id).details(json!({"retired": kid}));
         if let Some(record) = app.index.resign(&record.tenant, record.id, durable, audit).await? {
-            mediakeep::assets::ingest::put_recovery_record(app, &record)
+            mediakeep::assets::library::write_record(app, &record)
                 .await
                 .map_err(|error| Failure::Unreachable(error.to_string()))?;
         }

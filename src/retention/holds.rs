@@ -1,18 +1,18 @@
 //! Holds: what an auditor wants kept, whatever else ends it.
 //!
-//! The record beside the bytes is written before the hold stands in the index and goes after it was lifted: an index made anew may hold
-//! what was just being lifted, and never lets go of what is held.
+//! The record beside the bytes follows the transition, which owes it, and is written before anybody is told. The index numbers the placings
+//! and liftings, so that a hold that is lifted and placed again at once is as it was placed last, whoever writes first.
 
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::Placed;
-use mediakeep_storage::record::{Hold, HoldOn};
-use mediakeep_storage::{AuditEvent, HoldId, TenantId, Timestamp};
+use mediakeep_storage::record::{Hold, HoldOn, Owed};
+use mediakeep_storage::{AuditEvent, HoldId, TenantId, fault};
 use serde_json::json;
-use tracing::warn;
 
 use crate::access::Principal;
 use crate::app::App;
+use crate::assets::library::MAX_PAGE;
 use crate::assets::{AssetError, Gone, members};
 
 /// Places the hold, or gives one that is there its new reason.
@@ -21,24 +21,16 @@ pub async fn place(app: &App, caller: &Principal, on: &HoldOn, id: HoldId, reaso
     let reason = members::reason(reason)?;
     let audit =
         about(AuditEvent::new(AuditKind::Hold, &*caller.id, now), on).details(json!({"holdId": id, "reason": reason}));
-    let hold = Hold { id, reason, placed_at: now, principal: caller.id.to_string() };
-    let of = RecordOf::Hold(on, &hold.id);
-    let json = serde_json::to_vec(&hold).map_err(|error| AssetError::Internal(error.to_string()))?;
-    app.blobs.put_record(tenant, of, sequence(now), json).await?;
-    match app.index.hold(tenant, on, hold.clone(), audit).await? {
+    let hold = Hold { id, reason, placed_at: now, principal: caller.id.to_string(), number: 0 };
+    match app.index.hold(tenant, on, hold, audit).await? {
         Placed::Done(placed) => {
             changed(app, tenant, on);
-            remove_older(app, tenant, of, sequence(now)).await;
+            fault::point("hold.placed");
+            write_record(app, tenant, on, &placed.id, placed.number).await?;
             Ok(placed)
         }
-        Placed::Unknown => {
-            remove_older(app, tenant, of, sequence(now) + 1).await;
-            Err(AssetError::NotFound)
-        }
-        Placed::Erased => {
-            remove_older(app, tenant, of, sequence(now) + 1).await;
-            Err(erased(app, tenant, on).await?)
-        }
+        Placed::Unknown => Err(AssetError::NotFound),
+        Placed::Erased => Err(erased(app, tenant, on).await?),
     }
 }
 
@@ -46,18 +38,57 @@ pub async fn place(app: &App, caller: &Principal, on: &HoldOn, id: HoldId, reaso
 pub async fn lift(app: &App, caller: &Principal, on: &HoldOn, id: &HoldId) -> Result<(), AssetError> {
     let (tenant, now) = (&caller.tenant, app.now());
     let audit = about(AuditEvent::new(AuditKind::Lift, &*caller.id, now), on).details(json!({"holdId": id}));
-    if !app.index.lift(tenant, on, id, &app.terms(tenant), audit).await? {
+    let Some(number) = app.index.lift(tenant, on, id, &app.terms(tenant), audit).await? else {
         return Err(AssetError::NotFound);
-    }
+    };
     changed(app, tenant, on);
-    // One that is placed anew from the next millisecond on has a record of its own.
-    remove_older(app, tenant, RecordOf::Hold(on, id), sequence(now) + 1).await;
-    Ok(())
+    fault::point("hold.lifted");
+    write_record(app, tenant, on, id, number).await
 }
 
-/// Of two records of one hold the later one counts.
-fn sequence(now: Timestamp) -> u64 {
-    u64::try_from(now.as_millisecond()).unwrap_or(0)
+/// Writes what has become of the hold since the transition of that number, and looks once more: a transition that came later may have
+/// been written before. Of two records of one hold the higher number counts.
+pub async fn write_record(
+    app: &App,
+    tenant: &TenantId,
+    on: &HoldOn,
+    id: &HoldId,
+    number: u64,
+) -> Result<(), AssetError> {
+    let of = RecordOf::Hold(on, id);
+    let mut seen = standing(app, tenant, on, id).await?;
+    loop {
+        match &seen {
+            Some(hold) => {
+                let json = serde_json::to_vec(hold).map_err(|error| AssetError::Internal(error.to_string()))?;
+                app.blobs.put_record(tenant, of, hold.number, json).await?;
+                app.blobs.remove_records(tenant, of, Some(hold.number)).await?;
+            }
+            // What is placed from now on has a higher number than any record that is there.
+            None => app.blobs.remove_records(tenant, of, Some(number + 1)).await?,
+        }
+        let now = standing(app, tenant, on, id).await?;
+        if now.as_ref().map(|hold| hold.number) == seen.as_ref().map(|hold| hold.number) {
+            app.paid.note(tenant, &Owed::Hold { on: on.clone(), id: id.clone(), number });
+            return Ok(());
+        }
+        seen = now;
+    }
+}
+
+/// The hold of that name, if it stands.
+async fn standing(app: &App, tenant: &TenantId, on: &HoldOn, id: &HoldId) -> Result<Option<Hold>, AssetError> {
+    let mut after = None;
+    loop {
+        let page = app.index.holds(tenant, on, after.as_ref(), MAX_PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(None);
+        };
+        after = Some(last.id.clone());
+        if let Some(hold) = page.into_iter().find(|hold| hold.id == *id) {
+            return Ok(Some(hold));
+        }
+    }
 }
 
 fn about(event: AuditEvent, on: &HoldOn) -> AuditEvent {
@@ -80,10 +111,4 @@ async fn erased(app: &App, tenant: &TenantId, on: &HoldOn) -> Result<AssetError,
     };
     let record = app.index.find(tenant, *id).await?;
     Ok(record.as_ref().and_then(Gone::of).map_or(AssetError::NotFound, AssetError::from))
-}
-
-async fn remove_older(app: &App, tenant: &TenantId, of: RecordOf<'_>, sequence: u64) {
-    if let Err(error) = app.blobs.remove_records(tenant, of, Some(sequence)).await {
-        warn!(error = %error, "the record of a hold that is no more stays behind: an index made anew would hold it again");
-    }
 }

@@ -1,13 +1,11 @@
 //! The registry: what a host says of its runs, and which assets their logs quote.
 
-use std::collections::BTreeSet;
-
 use futures_util::TryFutureExt;
 use futures_util::future::try_join;
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{AssetQuery, Referred, RunQuery, Updated};
-use mediakeep_storage::record::{ReferenceRecord, RunRecord, RunView};
+use mediakeep_storage::record::{Owed, ReferenceRecord, RunRecord, RunView};
 use mediakeep_storage::retention::{RunConflict, RunUpdate, after};
 use mediakeep_storage::{AssetId, AuditEvent, RunId, TenantId, Timestamp};
 use serde_json::json;
@@ -52,7 +50,9 @@ pub async fn put(app: &App, caller: &Principal, run: &RunId, wish: RunWish) -> R
         false => inherited,
     };
     if !quoted.is_empty() {
-        app.blobs.put_references(tenant, &references(run, &quoted, now)).await?;
+        let references = ReferenceRecord::new(run, &quoted, now);
+        app.blobs.put_references(tenant, &references).await?;
+        app.paid.note(tenant, &Owed::References(references));
     }
     put_recovery_record(app, tenant, &view.record).await?;
     Ok(view)
@@ -111,12 +111,13 @@ pub async fn refer(app: &App, caller: &Principal, run: &RunId, names: &[String])
         Referred::All(record) => record,
     };
     ids.iter().for_each(|id| app.rows.changed(*id));
-    let references = references(run, &ids, now);
+    let references = ReferenceRecord::new(run, &ids, now);
     try_join(
         put_recovery_record(app, tenant, &record),
         app.blobs.put_references(tenant, &references).map_err(AssetError::from),
     )
     .await?;
+    app.paid.note(tenant, &Owed::References(references));
     show(app, tenant, run).await
 }
 
@@ -176,12 +177,6 @@ pub fn longest(app: &App, now: Timestamp) -> Option<Timestamp> {
     (most.as_secs() > 0).then(|| after(now, most.0))
 }
 
-/// The assets as a record of what the run references: the same ones make the same record.
-fn references(run: &RunId, assets: &[AssetId], at: Timestamp) -> ReferenceRecord {
-    let assets: BTreeSet<AssetId> = assets.iter().copied().collect();
-    ReferenceRecord { run: run.clone(), assets: assets.into_iter().collect(), at }
-}
-
 /// Writes the run's row beside the bytes if a publication has just made it. Later ones keep it for longer, and the assets' own records
 /// say when they came: a record for each would cost every upload two more syncs and say nothing new.
 pub async fn put_record_if_new(app: &App, tenant: &TenantId, run: &RunId) -> Result<(), AssetError> {
@@ -196,5 +191,6 @@ pub async fn put_recovery_record(app: &App, tenant: &TenantId, record: &RunRecor
     let json = serde_json::to_vec(record).map_err(|error| AssetError::Internal(error.to_string()))?;
     app.blobs.put_record(tenant, RecordOf::Run(&record.id), record.revision, json).await?;
     forget_older(app, tenant, RecordOf::Run(&record.id), record.revision).await;
+    app.paid.note(tenant, &Owed::run(record));
     Ok(())
 }

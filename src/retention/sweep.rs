@@ -13,6 +13,7 @@ use mediakeep_storage::{StorageError, Timestamp, fault};
 use serde::Serialize;
 use tracing::{info, warn};
 
+use super::owed;
 use crate::app::App;
 use crate::assets::library::{forget, put_end_record};
 
@@ -49,7 +50,9 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
     let now = app.now();
     let mut report = Report::default();
     // What cannot be settled keeps nothing else waiting: it is told of when all the rest is done.
+    let owed = owed::drain(app).await;
     let settled = settle_due(app, now, &mut report).await;
+    let settled = settled.and(owed.map(drop)).and(owed::note_paid(app).await);
     while !app.is_stopping() {
         let (removed, failed) = remove_doomed(app).await?;
         report.removed_blobs += removed;

@@ -174,6 +174,20 @@ CREATE TABLE IF NOT EXISTS mk_reserved (
   PRIMARY KEY (tenant, blob)
 ) WITH (fillfactor = 70);
 
+-- Recovery records that are owed to the store, each by the digest of what it is.
+CREATE TABLE IF NOT EXISTS mk_owed (
+  tenant TEXT COLLATE "C" NOT NULL,
+  name   BYTEA NOT NULL,
+  record BYTEA NOT NULL,
+  PRIMARY KEY (tenant, name)
+);
+
+-- The last number of a tenant's holds, placed or lifted; no row: none.
+CREATE TABLE IF NOT EXISTS mk_hold_numbers (
+  tenant TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  number BIGINT NOT NULL
+) WITH (fillfactor = 70);
+
 -- When a claim (kind 0), a revocation (kind 1) or a URL (kind 2) may be past its time; then its row says whether it is.
 CREATE TABLE IF NOT EXISTS mk_tidy (
   at     BIGINT NOT NULL,

@@ -12,6 +12,12 @@
 //! it has a look of its own or has no end. A run that moves takes its look with it. So a sweep costs what is due, not what exists.
 //! A hold takes a run's look away, and its lifting brings it back; the erasure of a run is a look at once.
 //!
+//! # What the store is owed
+//!
+//! The store can make the index anew from the records beside its blobs, so each transition that changes what such a record says *owes*
+//! one: [`Owed`] is written in its commit. Whoever has made the transition writes the record and then notes it as paid; what a crash
+//! leaves unpaid, the next sweep writes. A publication owes nothing: its record was written before it.
+//!
 //! # Forks
 //!
 //! A fork is a copy: in the transition that names its parent the child takes up every reference that the parent has at that moment.
@@ -28,7 +34,8 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
+    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken, UploadIntent,
+    UrlView,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
@@ -253,13 +260,13 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     // ── Holds ───────────────────────────────────────────────────────────────────────────────────────
 
     /// Keeps the asset, or everything that the run references or will, until the hold is lifted. A name that is there already gets the
-    /// new reason, and its time stays.
+    /// new reason, and its time stays. Each placing has a number higher than every one before.
     ///
     /// A dead asset keeps what is left of it: its tombstone, and bytes that were not out of reach yet.
     async fn hold(&self, tenant: &TenantId, on: &HoldOn, hold: Hold, audit: AuditEvent)
     -> Result<Placed, StorageError>;
 
-    /// Lifts the hold; `false` if there is none of that name. What nothing else keeps is due at once.
+    /// Lifts the hold, and says under which number; `None` if there is none of that name. What nothing else keeps is due at once.
     async fn lift(
         &self,
         tenant: &TenantId,
@@ -267,7 +274,7 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         id: &HoldId,
         terms: &Terms,
         audit: AuditEvent,
-    ) -> Result<bool, StorageError>;
+    ) -> Result<Option<u64>, StorageError>;
 
     /// The holds on the asset or run itself, in the order of their names, from behind `after`.
     async fn holds(
@@ -371,6 +378,19 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
 
     /// Drops claims, answers, delivery URLs and revocations past their time; says how many. Across tenants.
     async fn tidy(&self, limit: usize, now: Timestamp) -> Result<usize, StorageError>;
+
+    // ── What the store is owed ──────────────────────────────────────────────────────────────────────
+
+    /// Recovery records that transitions have left to be written, each tenant's in an order of its own, from behind `after`. Across
+    /// tenants.
+    async fn owed(
+        &self,
+        after: Option<(TenantId, Digest)>,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, Owed)>, StorageError>;
+
+    /// Notes that these are written, each by [its name](Owed::name): durable when they were noted. What is not owed is passed over.
+    async fn paid(&self, written: Vec<(TenantId, Digest)>) -> Result<(), StorageError>;
 
     // ── Looking back and looking after ──────────────────────────────────────────────────────────────
 

@@ -3,6 +3,8 @@
 //! Records are written as a version byte and JSON (see `index::codec`): a member that a later version adds has a default, so old
 //! records decode for ever.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,8 +12,10 @@ use serde_json::Value;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::retention::{Floor, RunEnd};
 
+pub use self::owed::Owed;
 pub use self::url::{MintedUrl, RevokedUrls, Taken, UrlRecord, UrlView};
 
+mod owed;
 mod url;
 
 /// One asset, as its tenant's row has it.
@@ -241,6 +245,10 @@ pub struct Hold {
     pub placed_at: Timestamp,
     /// By whom it was placed, or given its present reason.
     pub principal: String,
+    /// The index counts the placings and liftings of each tenant: of two records of one hold the higher number counts, whatever the
+    /// clocks said.
+    #[serde(default)]
+    pub number: u64,
 }
 
 /// What a hold is on.
@@ -262,6 +270,14 @@ pub struct ReferenceRecord {
     pub assets: Vec<AssetId>,
     /// Since when.
     pub at: Timestamp,
+}
+
+impl ReferenceRecord {
+    /// The same assets in whatever order, or named twice, make the same record.
+    pub fn new(run: &RunId, assets: &[AssetId], at: Timestamp) -> Self {
+        let assets: BTreeSet<AssetId> = assets.iter().copied().collect();
+        Self { run: run.clone(), assets: assets.into_iter().collect(), at }
+    }
 }
 
 /// An upload in progress: written before its bytes are sealed, so that whatever a crash leaves behind has a row that names it.

@@ -114,3 +114,51 @@ async fn afterwards(server: &Server, point: &str, deed: Deed, kept: &Value, othe
         _ => assert_eq!(opens, 200, "{point}"),
     }
 }
+
+/// Everything ends a second after it was stored, and leaves a tombstone.
+const TOMBSTONES: &str =
+    "[retention]\nunreferenced = \"1s\"\ngrace = \"0s\"\norphan_grace = \"0s\"\nsweep_interval = \"1h\"";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_crash_owed_the_store_is_written_by_the_next_sweep_and_survives_the_index() {
+    let points = [("erase.marked", 410, "erased"), ("sweep.ended", 410, "expired"), ("hold.placed", 200, "live")];
+    for (point, right, state) in points {
+        let place = Place::with(TOMBSTONES);
+        let server = place.serve().await;
+        let loose = server.request(Method::POST, "/v1/assets").body(noise(3_000, 3)).send().await.expect("an answer");
+        let loose: Value = loose.json().await.expect("JSON");
+        let path = format!("/v1/assets/{}", loose["asset"]["assetId"].as_str().expect("an id"));
+        assert!(server.stop().await.success());
+        if point == "sweep.ended" {
+            tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+            let mut sweep = place.command(&["sweep"]);
+            sweep.env(FAULT_VARIABLE, point);
+            assert_ne!(crate::harness::process::ran(sweep).code, 0, "{point} was never come to");
+        } else {
+            let mut command = place.command(&["serve"]);
+            command.env(FAULT_VARIABLE, point);
+            let mut server = place.start(command).await;
+            let request = match point {
+                "hold.placed" => {
+                    server.request(Method::PUT, &format!("{path}/holds/audit-7")).json(&json!({"reason": "an audit"}))
+                }
+                _ => server.request(Method::DELETE, &format!("{path}?erase=true")),
+            };
+            assert!(request.send().await.is_err(), "{point} was never come to");
+            server.ended().await;
+        }
+
+        place.must_run(&["sweep"]);
+        let anew = format!("sled://{}", place.file("anew").display());
+        place.must_run(&["index", "rebuild", "--to", &anew]);
+        tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+        let mut command = place.command(&["serve"]);
+        command.env("MEDIAKEEP__INDEX__URL", &anew);
+        let server = place.start(command).await;
+        assert_eq!(server.opens(url(&loose)).await, right, "{point}");
+        let told: Value =
+            server.request(Method::GET, &path).send().await.expect("an answer").json().await.expect("JSON");
+        assert_eq!(told["state"], state, "{point}: {told}");
+        assert!(server.stop().await.success());
+    }
+}

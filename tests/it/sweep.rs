@@ -179,7 +179,7 @@ async fn crowd(host: &Host, run: &str, count: usize) {
         app.index.begin_upload(&tenant, UploadIntent { blob, alive_at: now, asset: None }).await.expect("an upload");
         let record = mediakeep_storage::AssetRecord { id: AssetId::generate(now), blob, ..model.clone() };
         let audit = AuditEvent::new(AuditKind::Ingest, "test", now);
-        let asset = NewAsset { record, settled: None, discard_at: now, audit };
+        let asset = NewAsset { record, settled: None, recorded: None, discard_at: now, audit };
         app.index.publish(&tenant, asset, &terms, now).await.expect("an asset");
     };
     for step in 0..count.div_ceil(500) {

@@ -98,6 +98,7 @@ impl Publication {
         let asset = NewAsset {
             record: AssetRecord { blob, ..record.clone() },
             settled: claim.as_ref().map(|claim| self.settled(claim.clone(), record.sha256, now)),
+            recorded: Some(record.blob),
             discard_at: after(now, self.app.settings.retention.orphan_grace.0),
             audit: self.audit(record, now),
         };

@@ -31,6 +31,8 @@ pub struct NewAsset {
     pub record: AssetRecord,
     /// The idempotency answer, if the request had a key.
     pub settled: Option<Settled>,
+    /// The blob that its recovery record names, if one was written: should the bytes come to lie in another, a new record is owed.
+    pub recorded: Option<BlobKey>,
     /// When the newcomer's copy goes if it turns out not to be needed.
     pub discard_at: Timestamp,
     /// What the log says; the durable URL's id is added, which is known once the asset is there.

@@ -28,6 +28,7 @@ mod forks;
 mod holds;
 mod ingest;
 mod keeping_races;
+mod owing;
 mod races;
 pub mod random;
 mod restoring;
@@ -180,6 +181,13 @@ where
             a_doomed_blob_is_named_until_it_is_forgotten,
             nothing_that_is_held_is_forgotten,
             every_blob_is_listed_once_and_in_order;
+        owing:
+            a_change_of_an_asset_owes_its_record,
+            a_change_of_a_run_owes_its_record_and_what_it_quotes,
+            holds_are_numbered_in_the_order_of_their_transitions,
+            an_epoch_owes_its_number,
+            a_publication_owes_a_record_that_names_another_blob,
+            what_is_owed_is_paid_one_by_one;
         restoring:
             an_index_made_anew_is_as_the_old_one,
             what_is_restored_twice_is_there_once,

@@ -19,13 +19,15 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
+    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken, UploadIntent,
+    UrlView,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms, protectors};
 
 mod ending;
 mod holds;
 mod lists;
+mod owed;
 mod records;
 mod restore;
 mod state;
@@ -282,7 +284,7 @@ impl AssetIndex for ModelIndex {
         id: &HoldId,
         terms: &Terms,
         audit: AuditEvent,
-    ) -> Result<bool, StorageError> {
+    ) -> Result<Option<u64>, StorageError> {
         Ok(self.state().lift(tenant, on, id, terms, audit))
     }
 
@@ -384,6 +386,19 @@ impl AssetIndex for ModelIndex {
 
     async fn tidy(&self, limit: usize, now: Timestamp) -> Result<usize, StorageError> {
         Ok(self.state().tidy(limit, now))
+    }
+
+    async fn owed(
+        &self,
+        after: Option<(TenantId, Digest)>,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, Owed)>, StorageError> {
+        Ok(self.state().owed(after.as_ref(), limit))
+    }
+
+    async fn paid(&self, written: Vec<(TenantId, Digest)>) -> Result<(), StorageError> {
+        self.state().paid(&written);
+        Ok(())
     }
 
     async fn record(&self, tenant: &TenantId, events: Vec<AuditEvent>) -> Result<(), StorageError> {

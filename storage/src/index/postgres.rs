@@ -74,7 +74,8 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
+    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken, UploadIntent,
+    UrlView,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
@@ -88,6 +89,7 @@ mod failed;
 mod holds;
 mod ingest;
 mod looks;
+mod owed;
 mod restore;
 mod rows;
 mod runs;
@@ -396,7 +398,7 @@ impl AssetIndex for PostgresIndex {
         id: &HoldId,
         terms: &Terms,
         audit: AuditEvent,
-    ) -> Result<bool, StorageError> {
+    ) -> Result<Option<u64>, StorageError> {
         transact!(self, tx => holds::lift(&mut tx, tenant, on, id, terms, &audit))
     }
 
@@ -494,6 +496,19 @@ impl AssetIndex for PostgresIndex {
         let tidied: Result<usize, StorageError> = transact!(self, tx => upkeep::tidy(&mut tx, limit, now));
         usage::fold_all(self).await?;
         tidied
+    }
+
+    async fn owed(
+        &self,
+        after: Option<(TenantId, Digest)>,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, Owed)>, StorageError> {
+        owed::list(self, after, limit).await
+    }
+
+    async fn paid(&self, written: Vec<(TenantId, Digest)>) -> Result<(), StorageError> {
+        // One statement, which takes away what is there: it needs nothing of serializability.
+        transact!(self, sql::BEGIN_BY_LOCK, tx => owed::paid(&mut tx, &written))
     }
 
     async fn record(&self, tenant: &TenantId, events: Vec<AuditEvent>) -> Result<(), StorageError> {

@@ -39,7 +39,8 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, RunRecord, RunView, Taken, UploadIntent, UrlView,
+    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken, UploadIntent,
+    UrlView,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
@@ -52,6 +53,7 @@ mod holds;
 mod ingest;
 mod keys;
 mod looks;
+mod owed;
 mod restore;
 mod rows;
 mod runs;
@@ -388,7 +390,7 @@ impl AssetIndex for SledIndex {
         id: &HoldId,
         terms: &Terms,
         audit: AuditEvent,
-    ) -> Result<bool, StorageError> {
+    ) -> Result<Option<u64>, StorageError> {
         let (tenant, on, id, terms) = (tenant.clone(), on.clone(), id.clone(), *terms);
         self.writer.apply(Room::Makes, move |draft| holds::lift(draft, &tenant, &on, &id, &terms, audit)).await
     }
@@ -502,6 +504,18 @@ impl AssetIndex for SledIndex {
 
     async fn tidy(&self, limit: usize, now: Timestamp) -> Result<usize, StorageError> {
         self.writer.apply(Room::Makes, move |draft| upkeep::tidy(draft, limit, now)).await
+    }
+
+    async fn owed(
+        &self,
+        after: Option<(TenantId, Digest)>,
+        limit: usize,
+    ) -> Result<Vec<(TenantId, Owed)>, StorageError> {
+        self.walk(move |core| owed::list(core, after, limit)).await
+    }
+
+    async fn paid(&self, written: Vec<(TenantId, Digest)>) -> Result<(), StorageError> {
+        self.writer.apply(Room::Makes, move |draft| owed::paid(draft, &written)).await
     }
 
     async fn record(&self, tenant: &TenantId, events: Vec<AuditEvent>) -> Result<(), StorageError> {

@@ -25,7 +25,7 @@ pub(crate) async fn upload(index: &dyn AssetIndex, tenant: &TenantId, quota: Quo
 fn new_asset(tenant: &TenantId, blob: BlobKey, now: Timestamp) -> NewAsset {
     let record = record(tenant, "run-1", blob, now);
     let audit = AuditEvent::new(AuditKind::Ingest, "bench", now).asset(record.id);
-    NewAsset { record, settled: None, discard_at: now, audit }
+    NewAsset { record, settled: None, recorded: None, discard_at: now, audit }
 }
 
 /// A live asset of a run, with bytes that no other has.

@@ -71,7 +71,7 @@ impl Place {
              [index]\nurl = \"{index}\"\n\
              [keys]\nring = \"{path}/keys/ring.json\"\n\
              [[access.api_keys]]\nid = \"acme\"\ntenant = \"acme\"\nsecret_sha256 = \"{digest}\"\n\
-             scopes = [\"assets:write\", \"assets:read\", \"assets:mint\", \"assets:erase\", \"runs:write\", \"audit:read\"]\n"
+             scopes = [\"assets:write\", \"assets:read\", \"assets:mint\", \"assets:erase\", \"runs:write\", \"holds:write\", \"audit:read\"]\n"
         )
     }
 

@@ -105,7 +105,7 @@ pub(super) async fn the_same_hold_again_has_its_new_reason(index: Subject) {
     let audit = event(AuditKind::Hold, day(2));
     let placed = index.hold(&owner.tenant, &asset(id), again, audit).await.expect("an answer");
 
-    let right = Hold { reason: "another".into(), ..first };
+    let right = Hold { reason: "another".into(), number: 2, ..first };
     assert_eq!(placed, Placed::Done(right.clone()));
     assert_eq!(index.holds(&owner.tenant, &asset(id), None, MANY).await.expect("a list"), [right]);
     assert!(owner.lift(&asset(id), "audit", day(2)).await);

@@ -117,6 +117,7 @@ pub(super) fn new_asset(tenant: &TenantId, run: Option<&str>, bytes: &str, blob:
             revision: 1,
         },
         settled: None,
+        recorded: None,
         discard_at: at.checked_add(days(1)).expect("a time in range"),
         audit: event(AuditKind::Ingest, at).asset(id),
     }
@@ -204,8 +205,13 @@ impl Owner {
     }
 
     pub(super) async fn place(&self, on: &HoldOn, id: &str, at: Timestamp) -> Placed {
-        let hold =
-            Hold { id: hold_id(id), reason: format!("because of {id}"), placed_at: at, principal: "auditor".into() };
+        let hold = Hold {
+            id: hold_id(id),
+            reason: format!("because of {id}"),
+            placed_at: at,
+            principal: "auditor".into(),
+            number: 0,
+        };
         self.index.hold(&self.tenant, on, hold, event(AuditKind::Hold, at)).await.expect("an answer to a hold")
     }
 
@@ -218,7 +224,7 @@ impl Owner {
     pub(super) async fn lift(&self, on: &HoldOn, id: &str, at: Timestamp) -> bool {
         let id = hold_id(id);
         let audit = event(AuditKind::Lift, at);
-        self.index.lift(&self.tenant, on, &id, &self.terms, audit).await.expect("an answer to a lift")
+        self.index.lift(&self.tenant, on, &id, &self.terms, audit).await.expect("an answer to a lift").is_some()
     }
 
     pub(super) async fn erase(&self, id: AssetId, at: Timestamp) -> Erasure {

@@ -6,7 +6,7 @@ use super::state::{Blob, Life, State};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, BlobKey, TenantId};
 use crate::index::{Deleted, Erasure, Look, LookAt, Preview, Settlement, erasure_event, expiry_event};
-use crate::record::{AssetRecord, AssetState, Doomed};
+use crate::record::{AssetRecord, AssetState, Doomed, Owed};
 use crate::retention::{HOLD_RECHECK, Next, Terms, after, floor, next};
 
 impl State {
@@ -70,6 +70,7 @@ impl State {
                 Next::Drop(_) => {
                     self.references.retain(|one| one.tenant != look.tenant || one.asset != id);
                     self.assets.retain(|one| one.tenant != look.tenant || one.id != id);
+                    self.owe(&look.tenant, Owed::Dropped { id });
                     settlement.dropped.push(id);
                 }
             }
@@ -146,6 +147,7 @@ impl State {
             *condemned = Some(remove_at);
         }
         self.audit(&record.tenant, audit);
+        self.owe(&record.tenant, Owed::asset(&ended));
         ended
     }
 
@@ -188,6 +190,7 @@ impl State {
             *row = erased.clone();
         }
         self.audit(tenant, audit);
+        self.owe(tenant, Owed::asset(&erased));
         erased
     }
 

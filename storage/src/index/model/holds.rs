@@ -6,11 +6,11 @@ use super::state::State;
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, HoldId, RunId, TenantId};
 use crate::index::{Placed, RunErasure};
-use crate::record::{AssetRecord, AssetState, AssetView, Hold, HoldOn};
+use crate::record::{AssetRecord, AssetState, AssetView, Hold, HoldOn, Owed};
 use crate::retention::Terms;
 
 impl State {
-    pub(super) fn hold(&mut self, tenant: &TenantId, on: &HoldOn, hold: Hold, audit: AuditEvent) -> Placed {
+    pub(super) fn hold(&mut self, tenant: &TenantId, on: &HoldOn, mut hold: Hold, audit: AuditEvent) -> Placed {
         let erased = match on {
             HoldOn::Asset(id) => {
                 self.asset(tenant, *id).map(|record| matches!(record.state, AssetState::Erased { .. }))
@@ -22,7 +22,9 @@ impl State {
             Some(true) => return Placed::Erased,
             Some(false) => {}
         }
+        hold.number = self.next_hold(tenant);
         let hold = self.put_hold(tenant, on, hold);
+        self.owe(tenant, Owed::Hold { on: on.clone(), id: hold.id.clone(), number: hold.number });
         self.audit(tenant, audit);
         Placed::Done(hold)
     }
@@ -46,14 +48,14 @@ impl State {
         id: &HoldId,
         terms: &Terms,
         audit: AuditEvent,
-    ) -> bool {
+    ) -> Option<u64> {
         self.terms = Some(*terms);
-        let Some(at) = self.hold_at(tenant, on, id) else {
-            return false;
-        };
+        let at = self.hold_at(tenant, on, id)?;
         self.holds.remove(at);
+        let number = self.next_hold(tenant);
+        self.owe(tenant, Owed::Hold { on: on.clone(), id: id.clone(), number });
         self.audit(tenant, audit);
-        true
+        Some(number)
     }
 
     /// In the order of their names.
@@ -136,6 +138,7 @@ impl State {
         };
         self.put_run(tenant, erased.clone());
         self.audit(tenant, audit);
+        self.owe(tenant, Owed::run(&erased));
         RunErasure::Done(erased)
     }
 }

@@ -6,7 +6,7 @@ use super::state::{Reference, State};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::{Amended, Amendment, AssetQuery, NewDurable, Referred, RunQuery, Updated};
-use crate::record::{AssetRecord, AssetView, DurableUrl, RunRecord, RunView};
+use crate::record::{AssetRecord, AssetView, DurableUrl, Owed, ReferenceRecord, RunRecord, RunView};
 use crate::retention::{Own, RunConflict, RunUpdate, Stake, Terms, floor};
 
 impl State {
@@ -73,6 +73,7 @@ impl State {
         record.revision += 1;
         let record = record.clone();
         self.audit(tenant, audit);
+        self.owe(tenant, Owed::asset(&record));
         Amended::Changed(record)
     }
 
@@ -89,6 +90,7 @@ impl State {
         record.revision += 1;
         let record = record.clone();
         self.audit(tenant, audit);
+        self.owe(tenant, Owed::asset(&record));
         Some(record)
     }
 
@@ -104,6 +106,7 @@ impl State {
         record.revision += 1;
         let record = record.clone();
         self.audit(tenant, audit);
+        self.owe(tenant, Owed::asset(&record));
         Some(record)
     }
 
@@ -149,6 +152,10 @@ impl State {
         self.put_run(tenant, record.clone());
         self.add_references(tenant, &record.id, &inherited);
         self.audit(tenant, audit);
+        self.owe(tenant, Owed::run(&record));
+        if !inherited.is_empty() {
+            self.owe(tenant, Owed::References(ReferenceRecord::new(&record.id, &inherited, now)));
+        }
         Ok(Updated { view: self.run_view(tenant, &record), inherited })
     }
 
@@ -213,6 +220,9 @@ impl State {
         self.touch(tenant, run, terms, now);
         self.add_references(tenant, run, assets);
         self.audit(tenant, audit);
-        Referred::All(self.run(tenant, run).cloned().expect("the run has just been touched"))
+        let record = self.run(tenant, run).cloned().expect("the run has just been touched");
+        self.owe(tenant, Owed::run(&record));
+        self.owe(tenant, Owed::References(ReferenceRecord::new(run, assets, now)));
+        Referred::All(record)
     }
 }

@@ -37,6 +37,7 @@ impl State {
                     HoldOn::Run(id) => self.run(tenant, id).is_some(),
                 };
                 if known {
+                    self.raise_hold_number(tenant, hold.number);
                     self.put_hold(tenant, &on, hold);
                 }
             }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::audit::{AuditEvent, AuditRow};
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::index::{Claimed, NewAsset, Published};
-use crate::record::{AssetRecord, Claim, Hold, HoldOn, MintedUrl, RunRecord, UploadIntent};
+use crate::record::{AssetRecord, Claim, Hold, HoldOn, MintedUrl, Owed, RunRecord, UploadIntent};
 use crate::retention::Terms;
 
 /// Everything, in the order in which it came.
@@ -23,6 +23,9 @@ pub(super) struct State {
     pub(super) epochs: Vec<TenantId>,
     /// What was reserved for an upload; it counts as long as the upload goes on.
     pub(super) reserved: Vec<(TenantId, BlobKey, u64)>,
+    pub(super) owed: Vec<(TenantId, Owed)>,
+    /// The last number of each tenant's holds.
+    pub(super) hold_numbers: Vec<(TenantId, u64)>,
     pub(super) waiting: Vec<(TenantId, AuditEvent)>,
     pub(super) sealed: Vec<(TenantId, AuditRow)>,
     /// The terms that were last heard of: what is due is asked for without any.
@@ -188,6 +191,9 @@ impl State {
         if let Some(run) = &record.run {
             self.touch(tenant, run, terms, now);
             self.references.push(Reference { tenant: tenant.clone(), run: run.clone(), asset: record.id });
+        }
+        if new.recorded.is_some_and(|blob| blob != record.blob) {
+            self.owe(tenant, Owed::asset(&record));
         }
         self.assets.push(record.clone());
         let view = self.view(&record, terms);

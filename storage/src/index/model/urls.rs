@@ -8,7 +8,7 @@ use super::state::State;
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, TenantId};
 use crate::index::NewDurable;
-use crate::record::{AssetRecord, MintedUrl, Taken, UrlView};
+use crate::record::{AssetRecord, MintedUrl, Owed, Taken, UrlView};
 
 impl State {
     pub(super) fn mint(&mut self, tenant: &TenantId, urls: Vec<MintedUrl>, events: Vec<AuditEvent>) {
@@ -89,6 +89,7 @@ impl State {
     pub(super) fn raise_epoch(&mut self, tenant: &TenantId, audit: AuditEvent) -> u32 {
         self.epochs.push(tenant.clone());
         self.audit(tenant, audit);
+        self.owe(tenant, Owed::Epoch(self.epoch(tenant)));
         self.epoch(tenant)
     }
 

@@ -13,7 +13,7 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
 use crate::index::codec::{corrupt, encode};
 use crate::index::{Amended, Amendment, AssetQuery, LookAt, NewDurable};
-use crate::record::{AssetRecord, AssetView, DurableUrl};
+use crate::record::{AssetRecord, AssetView, DurableUrl, Owed};
 use crate::retention::{self, Protector, Terms};
 
 /// The asset's row.
@@ -224,6 +224,7 @@ async fn changed(tx: &mut Tx, mut row: AssetRow, audit: &AuditEvent) -> Worked<A
     row.record.revision += 1;
     let (record, look) = (row.record.clone(), row.look);
     put(tx, &record.tenant, &[(row, look)]).await?;
+    tx.owe(&record.tenant, Owed::asset(&record));
     tx.audit(&record.tenant, audit.clone());
     Ok(record)
 }

@@ -18,7 +18,7 @@ use super::{assets, blobs, erasing, runs, sql, usage};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::{Deleted, Look, LookAt, Settlement, expiry_event};
-use crate::record::{AssetRecord, AssetState};
+use crate::record::{AssetRecord, AssetState, Owed};
 use crate::retention::{Next, Stake, Terms, Until, after, next};
 
 /// How long a call waits that found its look in the hands of another: it is about to be done there, and asking at once is idle.
@@ -177,6 +177,7 @@ async fn settle_asset(tx: &mut Tx, row: AssetRow, sweep: Sweep<'_>) -> Worked<Se
         Next::Drop(_) => {
             fix_runs(tx, &tenant, &[id], &referring).await?;
             drop_row(tx, &row).await?;
+            tx.owe(&tenant, Owed::Dropped { id });
             settlement.dropped.push(id);
         }
     }
@@ -283,6 +284,7 @@ async fn end(
     for mut asset in ending {
         asset.record.state = AssetState::Expired { at: now };
         asset.record.revision += 1;
+        tx.owe(tenant, Owed::asset(&asset.record));
         let tombstone = next_of(&asset, referring, terms).until().instant().map(up);
         changed.push((asset, tombstone));
     }

@@ -15,7 +15,7 @@ use super::{assets, blobs, ingest, sql, usage};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, Digest, TenantId};
 use crate::index::{Erasure, erasure_event};
-use crate::record::{AssetRecord, AssetState};
+use crate::record::{AssetRecord, AssetState, Owed};
 use crate::retention::{Next, Terms};
 
 /// Erases the asset, unless a hold is on it or on a run that references it.
@@ -101,6 +101,7 @@ async fn wipe(
     let mut changed = Vec::with_capacity(going.len());
     for ((asset, others), removed) in going.into_iter().zip(others).zip(removed) {
         let erased = AssetRow { record: asset.record.erased(now, others, removed), claim: None, ..asset };
+        tx.owe(tenant, Owed::asset(&erased.record));
         let tombstone = next_of(&erased, referring, terms).until().instant().map(up);
         changed.push((erased, tombstone));
     }

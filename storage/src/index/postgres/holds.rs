@@ -11,13 +11,13 @@ use super::failed::Worked;
 use super::looks::write_run;
 use super::rows::{AssetRow, RunRow, limited, up};
 use super::tx::{Tx, read};
-use super::{assets, blobs, ending, looks, runs, sql};
+use super::{assets, blobs, ending, looks, owed, runs, sql};
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, HoldId, RunId, TenantId};
 use crate::index::codec::{corrupt, decode, encode};
 use crate::index::{LookAt, Placed, RunErasure};
-use crate::record::{AssetView, Hold, HoldOn};
+use crate::record::{AssetView, Hold, HoldOn, Owed};
 use crate::retention::Terms;
 
 /// Places the hold, or gives one that is there its new reason.
@@ -32,16 +32,28 @@ pub(super) async fn hold(
         HoldOn::Asset(id) => match assets::lock(tx, tenant, *id).await? {
             None => return Ok(Placed::Unknown),
             Some(row) if row.is_erased() => return Ok(Placed::Erased),
-            Some(row) => put_on_asset(tx, row, hold).await?,
+            Some(row) => {
+                let hold = numbered(tx, tenant, hold).await?;
+                put_on_asset(tx, row, &hold).await?
+            }
         },
         HoldOn::Run(id) => match runs::find(tx, sql::RUN_LOCK, tenant, id).await? {
             None => return Ok(Placed::Unknown),
             Some(row) if row.is_erased() => return Ok(Placed::Erased),
-            Some(row) => put_on_run(tx, tenant, row, hold).await?,
+            Some(row) => {
+                let hold = numbered(tx, tenant, hold).await?;
+                put_on_run(tx, tenant, row, &hold).await?
+            }
         },
     };
+    tx.owe(tenant, Owed::Hold { on: on.clone(), id: placed.id.clone(), number: placed.number });
     tx.audit(tenant, audit.clone());
     Ok(Placed::Done(placed))
+}
+
+/// The hold under the next number. What it is on is locked, so the numbers of one thing's holds are in the order of their transitions.
+async fn numbered(tx: &mut Tx, tenant: &TenantId, hold: &Hold) -> Worked<Hold> {
+    Ok(Hold { number: owed::next_hold(tx, tenant).await?, ..hold.clone() })
 }
 
 /// Writes a hold on an asset whose row is locked.
@@ -101,15 +113,18 @@ pub(super) async fn lift(
     id: &HoldId,
     terms: &Terms,
     audit: &AuditEvent,
-) -> Worked<bool> {
+) -> Worked<Option<u64>> {
     let lifted = match on {
         HoldOn::Asset(asset) => lift_from_asset(tx, tenant, *asset, id, terms).await?,
         HoldOn::Run(run) => lift_from_run(tx, tenant, run, id, terms).await?,
     };
-    if lifted {
-        tx.audit(tenant, audit.clone());
+    if !lifted {
+        return Ok(None);
     }
-    Ok(lifted)
+    let number = owed::next_hold(tx, tenant).await?;
+    tx.owe(tenant, Owed::Hold { on: on.clone(), id: id.clone(), number });
+    tx.audit(tenant, audit.clone());
+    Ok(Some(number))
 }
 
 async fn lift_from_asset(tx: &mut Tx, tenant: &TenantId, on: AssetId, id: &HoldId, terms: &Terms) -> Worked<bool> {
@@ -191,6 +206,7 @@ pub(super) async fn erase_run(
     // Publications and references read the run's row and do not lock it; by this they come before the erasure or not at all.
     sql::REFS_COUNT.run().bind(tenant.as_str()).bind(id.as_str()).execute(tx.on()).await?;
     tx.audit(tenant, audit.clone());
+    tx.owe(tenant, Owed::run(&record));
     let row = write_run(tx, tenant, RunRow { record, walked: None, ..row }, Some(up(now))).await?;
     Ok(RunErasure::Done(row.record))
 }

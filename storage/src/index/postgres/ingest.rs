@@ -12,7 +12,7 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, Digest, TenantId};
 use crate::index::codec::{corrupt, encode};
 use crate::index::{Claimed, NewAsset, Published};
-use crate::record::{AssetRecord, AssetView, Claim, HoldOn, Settled};
+use crate::record::{AssetRecord, AssetView, Claim, HoldOn, Owed, Settled};
 use crate::retention::{FloorSource, Terms};
 
 /// Makes the asset visible, with everything that belongs to it.
@@ -56,6 +56,9 @@ pub(super) async fn publish(
     }
     if let Some((row, settled)) = claim {
         settle_claim(tx, tenant, row, settled, record.id).await?;
+    }
+    if new.recorded.is_some_and(|blob| blob != record.blob) {
+        tx.owe(tenant, Owed::asset(&record));
     }
 
     let claim = new.settled.as_ref().map(|settled| settled.claim.name.as_bytes().to_vec());

@@ -6,7 +6,7 @@ use super::failed::Worked;
 use super::looks::new_run;
 use super::rows::{AssetRow, up};
 use super::tx::Tx;
-use super::{assets, blobs, holds, ingest, runs, sql, urls};
+use super::{assets, blobs, holds, ingest, owed, runs, sql, urls};
 use crate::ids::TenantId;
 use crate::index::Restored;
 use crate::record::{AssetRecord, AssetState, HoldOn};
@@ -42,6 +42,7 @@ async fn restore_one(tx: &mut Tx, tenant: &TenantId, what: &Restored, terms: &Te
             runs::take_up(tx, tenant, &row, &there, terms, now).await
         }
         Restored::Hold { on, hold } => {
+            owed::raise_hold_number(tx, tenant, hold.number).await?;
             match on {
                 HoldOn::Asset(id) => {
                     if let Some(row) = assets::lock(tx, tenant, *id).await? {

@@ -16,7 +16,7 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::codec::{corrupt, decode};
 use crate::index::{Referred, RunQuery, Updated};
-use crate::record::{RunRecord, RunStatus, RunView};
+use crate::record::{Owed, ReferenceRecord, RunRecord, RunStatus, RunView};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
 /// Registers the run, or changes what the update names; says which assets it took up from its parent.
@@ -62,6 +62,7 @@ pub(super) async fn update(
         }
     };
     tx.audit(tenant, audit.clone());
+    tx.owe(tenant, Owed::run(&record));
     let row = match (made, before) {
         (Some(row), _) => row,
         (None, Some(before)) => put_run(tx, tenant, before, record, terms).await?,
@@ -71,6 +72,9 @@ pub(super) async fn update(
         Some(parent) => inherit(tx, tenant, &row, &parent.id, terms, now).await?,
         None => Vec::new(),
     };
+    if !inherited.is_empty() {
+        tx.owe(tenant, Owed::References(ReferenceRecord::new(&update.id, &inherited, now)));
+    }
     Ok(Ok((row.record, inherited)))
 }
 
@@ -131,6 +135,8 @@ pub(super) async fn refer(
     }
     take_up(tx, tenant, &row, &there, terms, now).await?;
     tx.audit(tenant, audit.clone());
+    tx.owe(tenant, Owed::run(&row.record));
+    tx.owe(tenant, Owed::References(ReferenceRecord::new(run, assets, now)));
     Ok(Referred::All(row.record))
 }
 

@@ -387,6 +387,16 @@ statements! {
 
     AUDIT_NEW = "INSERT INTO mk_audit_waiting (tenant, event) SELECT u.tenant, u.event \
         FROM UNNEST($1::text[], $2::bytea[]) WITH ORDINALITY AS u(tenant, event, n) ORDER BY u.n";
+    OWED_NEW = "INSERT INTO mk_owed (tenant, name, record) SELECT tenant, name, record \
+        FROM UNNEST($1::text[], $2::bytea[], $3::bytea[]) AS u(tenant, name, record) ON CONFLICT DO NOTHING";
+    OWED_LIST = "SELECT tenant, record FROM mk_owed WHERE (tenant, name) > ($1, $2) ORDER BY tenant, name LIMIT $3";
+    OWED_PAID = "DELETE FROM mk_owed o USING UNNEST($1::text[], $2::bytea[]) AS u(tenant, name) \
+        WHERE o.tenant = u.tenant AND o.name = u.name";
+    HOLD_NEXT = "INSERT INTO mk_hold_numbers (tenant, number) VALUES ($1, 1) \
+        ON CONFLICT (tenant) DO UPDATE SET number = mk_hold_numbers.number + 1 RETURNING number";
+    HOLD_NUMBER_RAISE = "INSERT INTO mk_hold_numbers (tenant, number) VALUES ($1, $2) \
+        ON CONFLICT (tenant) DO UPDATE SET number = GREATEST(mk_hold_numbers.number, EXCLUDED.number)";
+
     SEAL_TURN = "SELECT name FROM mk_turns WHERE name = 'seal' FOR UPDATE";
     SEAL_WAITING = "SELECT number, tenant, event FROM mk_audit_waiting ORDER BY number LIMIT $1";
     SEAL_HEADS = "SELECT tenant, seq, hash FROM mk_audit_heads WHERE tenant = ANY($1::text[])";

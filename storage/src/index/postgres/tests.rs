@@ -49,6 +49,8 @@ async fn emptied(url: &str) -> PostgresIndex {
         "usage",
         "used",
         "reserved",
+        "owed",
+        "hold_numbers",
         "tidy",
         "audit_waiting",
         "audit_rows",

@@ -17,11 +17,13 @@ use uuid::Uuid;
 
 use super::PostgresIndex;
 use super::failed::{Failed, Worked, is_disconnected, told, unavailable};
+use super::owed;
 use super::sql::{self, Sql};
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::TenantId;
 use crate::index::codec::encode;
+use crate::record::Owed;
 
 /// How long a transition is tried again before it is given up: less than callers wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,6 +40,8 @@ pub(super) struct Tx {
     inner: Transaction<'static, Postgres>,
     /// Written with everything else at the end.
     events: Vec<(TenantId, AuditEvent)>,
+    /// The same.
+    owed: Vec<(TenantId, Owed)>,
     undone: bool,
 }
 
@@ -52,6 +56,11 @@ impl Tx {
         self.events.push((tenant.clone(), event));
     }
 
+    /// A recovery record is to follow the transition.
+    pub(super) fn owe(&mut self, tenant: &TenantId, owed: Owed) {
+        self.owed.push((tenant.clone(), owed));
+    }
+
     /// Nothing of the transition is to have happened, though its caller gets an answer.
     pub(super) fn undo(&mut self) {
         self.undone = true;
@@ -62,6 +71,10 @@ impl Tx {
             let (tenants, events): (Vec<String>, Vec<Vec<u8>>) =
                 self.events.iter().map(|(tenant, event)| (tenant.to_string(), encode(event))).unzip();
             sql::AUDIT_NEW.run().bind(tenants).bind(events).execute(self.on()).await?;
+        }
+        let owed = std::mem::take(&mut self.owed);
+        if !owed.is_empty() {
+            owed::write(&mut self, owed).await?;
         }
         self.inner.commit().await.map_err(Failed::commit)
     }
@@ -90,7 +103,7 @@ impl<'a> Trials<'a> {
             let pool = self.index.pool.clone();
             let begun = self.index.home.spawn(async move { pool.begin_with(sql.begins()).await }).await;
             match begun.map_err(|error| unavailable(format!("a transaction did not begin: {error}")))? {
-                Ok(inner) => return Ok(Tx { inner, events: Vec::new(), undone: false }),
+                Ok(inner) => return Ok(Tx { inner, events: Vec::new(), owed: Vec::new(), undone: false }),
                 Err(error) => self.reconnect(error).await?,
             }
         }

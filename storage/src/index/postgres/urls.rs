@@ -13,7 +13,7 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
 use crate::index::NewDurable;
 use crate::index::codec::{corrupt, decode, encode};
-use crate::record::{AssetRecord, DurableUrl, MintedUrl, Taken, UrlRecord, UrlView};
+use crate::record::{AssetRecord, DurableUrl, MintedUrl, Owed, Taken, UrlRecord, UrlView};
 
 /// A URL as its statements read it: name, uses, record, whether it was revoked.
 type UrlColumns = (Vec<u8>, Option<i64>, Vec<u8>, bool);
@@ -133,6 +133,7 @@ pub(super) async fn raise_generations(
         row.record.durable = DurableUrl { kid: new.kid.clone(), issued_at: new.issued_at, generation };
         row.record.revision += 1;
         tx.audit(tenant, audit.clone().asset(row.record.id));
+        tx.owe(tenant, Owed::asset(&row.record));
         raised.push(row.record.clone());
         let look = row.look;
         changed.push((row, look));
@@ -145,6 +146,7 @@ pub(super) async fn raise_generations(
 pub(super) async fn raise_epoch(tx: &mut Tx, tenant: &TenantId, audit: &AuditEvent) -> Worked<u32> {
     let (epoch,): (i64,) = sql::EPOCH_RAISE.rows().bind(tenant.as_str()).fetch_one(tx.on()).await?;
     tx.audit(tenant, audit.clone());
+    tx.owe(tenant, Owed::Epoch(epoch_of(epoch)));
     Ok(epoch_of(epoch))
 }
 

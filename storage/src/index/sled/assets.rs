@@ -12,7 +12,7 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
 use crate::index::codec::decode;
 use crate::index::{Amended, Amendment, AssetQuery, NewDurable};
-use crate::record::{AssetRecord, AssetView, DurableUrl};
+use crate::record::{AssetRecord, AssetView, DurableUrl, Owed};
 use crate::retention::{self, Protector, Terms};
 
 /// The asset's row.
@@ -159,6 +159,7 @@ pub(super) fn amend(
     let look = row.look;
     draft.put_asset(row, look);
     draft.audit(tenant, audit);
+    draft.owe(tenant, Owed::asset(&record));
     Ok(Amended::Changed(record))
 }
 
@@ -208,6 +209,7 @@ fn change_durable(
     let look = row.look;
     draft.put_asset(row, look);
     draft.audit(tenant, audit);
+    draft.owe(tenant, Owed::asset(&record));
     Ok(Some(record))
 }
 

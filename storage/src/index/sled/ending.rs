@@ -13,7 +13,7 @@ use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
 use crate::index::{Deleted, Erasure, Look, LookAt, Preview, Settlement, erasure_event, expiry_event};
-use crate::record::{AssetRecord, AssetState};
+use crate::record::{AssetRecord, AssetState, Owed};
 use crate::retention::{Next, Terms, Until, after};
 
 /// The looks whose time has come, oldest first.
@@ -158,6 +158,7 @@ fn settle_asset(draft: &mut Draft, row: AssetRow, sweep: Sweep<'_>) -> Result<Se
             settlement.erased.push(wipe(draft, row, audit, sweep.terms, sweep.now)?);
         }
         Next::Drop(_) => {
+            draft.owe(&row.record.tenant, Owed::Dropped { id: row.record.id });
             settlement.dropped.push(row.record.id);
             draft.drop_references(&row.record)?;
             draft.drop_asset(&row);
@@ -264,6 +265,7 @@ fn wipe(
     }
     draft.audit(&tenant, audit);
     row.record = row.record.erased(now, others, bytes_removed);
+    draft.owe(&tenant, Owed::asset(&row.record));
     let tombstone = comes_next(draft.rows(), &row, terms)?.until();
     let record = row.record.clone();
     draft.put_asset(row, tombstone.instant());
@@ -288,6 +290,7 @@ fn end(
     draft.discharge(&row.record)?;
     row.record.state = AssetState::Expired { at: now };
     row.record.revision += 1;
+    draft.owe(&tenant, Owed::asset(&row.record));
     blobs::release(draft, &tenant, row.record.blob, remove_at)?;
     draft.audit(&tenant, audit);
     let tombstone = comes_next(draft.rows(), &row, terms)?.until();

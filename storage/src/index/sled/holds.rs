@@ -10,7 +10,7 @@ use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{HoldId, RunId, TenantId};
 use crate::index::{Placed, RunErasure};
-use crate::record::{AssetView, Hold, HoldOn};
+use crate::record::{AssetView, Hold, HoldOn, Owed};
 use crate::retention::Terms;
 
 /// Places the hold, or gives one that is there its new reason.
@@ -25,18 +25,25 @@ pub(super) fn hold(
         HoldOn::Asset(id) => match draft.rows().asset(tenant, *id)? {
             None => Placed::Unknown,
             Some(row) if row.is_erased() => Placed::Erased,
-            Some(_) => Placed::Done(put(draft, tenant, on, hold)?),
+            Some(_) => Placed::Done(number(draft, tenant, on, hold)?),
         },
         HoldOn::Run(id) => match draft.rows().run(tenant, id)? {
             None => Placed::Unknown,
             Some(row) if row.is_erased() => Placed::Erased,
-            Some(_) => Placed::Done(put(draft, tenant, on, hold)?),
+            Some(_) => Placed::Done(number(draft, tenant, on, hold)?),
         },
     };
     if matches!(placed, Placed::Done(_)) {
         draft.audit(tenant, audit);
     }
     Ok(placed)
+}
+
+/// Places a hold on something that is there under the next number.
+fn number(draft: &mut Draft, tenant: &TenantId, on: &HoldOn, hold: Hold) -> Result<Hold, StorageError> {
+    let number = draft.next_hold(tenant)?;
+    draft.owe(tenant, Owed::Hold { on: on.clone(), id: hold.id.clone(), number });
+    put(draft, tenant, on, Hold { number, ..hold })
 }
 
 /// Writes a hold on something that is there.
@@ -78,11 +85,13 @@ pub(super) fn lift(
     id: &HoldId,
     terms: &Terms,
     audit: AuditEvent,
-) -> Result<bool, StorageError> {
+) -> Result<Option<u64>, StorageError> {
     let key = Key::hold(tenant, on, id);
     if draft.rows().get(&key)?.is_none() {
-        return Ok(false);
+        return Ok(None);
     }
+    let number = draft.next_hold(tenant)?;
+    draft.owe(tenant, Owed::Hold { on: on.clone(), id: id.clone(), number });
     draft.delete(key);
     match on {
         HoldOn::Asset(id) => {
@@ -102,7 +111,7 @@ pub(super) fn lift(
         }
     }
     draft.audit(tenant, audit);
-    Ok(true)
+    Ok(Some(number))
 }
 
 /// Closes the run for good; a look at once erases what it alone keeps.
@@ -125,6 +134,7 @@ pub(super) fn erase_run(
         return Ok(RunErasure::Done(row.record));
     };
     draft.audit(tenant, audit);
+    draft.owe(tenant, Owed::run(&record));
     let row = draft.put_run_look(tenant, RunRow { record, walked: None, ..row }, Some(now));
     Ok(RunErasure::Done(row.record))
 }

@@ -10,7 +10,7 @@ use super::runs::touch;
 use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
 use crate::index::{Claimed, NewAsset, Published};
-use crate::record::{AssetRecord, AssetView, Claim, Settled};
+use crate::record::{AssetRecord, AssetView, Claim, Owed, Settled};
 use crate::retention::{FloorSource, Terms};
 
 /// Makes the asset visible, with everything that belongs to it.
@@ -44,6 +44,9 @@ pub(super) fn publish(
     }
     if let Some((row, settled)) = &claim {
         settle_claim(draft, tenant, row, settled, &record);
+    }
+    if new.recorded.is_some_and(|blob| blob != record.blob) {
+        draft.owe(tenant, Owed::asset(&record));
     }
     if let Some(run) = &record.run {
         touch(draft, tenant, run, terms, now)?;

@@ -24,6 +24,8 @@
 //! | `G` | tenant | how often all of its URLs were revoked at once |
 //! | `Q` | tenant | what its live assets come to |
 //! | `q` | tenant, blob | how many bytes are reserved for the announced upload |
+//! | `O` | tenant, digest | a recovery record that is owed to the store, by the digest of what it is |
+//! | `N` | tenant | the last number of its holds |
 //! | `T` | time, kind, tenant, name | when a row of `K`, `V` or `u` may be dropped |
 //! | `P` | number | an audit event that waits for its place, in the order of writing |
 //! | `E` | tenant, seq | a sealed audit row |
@@ -72,6 +74,8 @@ pub(super) enum Space {
     Epochs = b'G',
     Usage = b'Q',
     Reserved = b'q',
+    Owed = b'O',
+    HoldNumbers = b'N',
     Tidy = b'T',
     Waiting = b'P',
     Events = b'E',
@@ -130,6 +134,10 @@ impl Key {
 
     pub(super) fn digest(tenant: &TenantId, digest: &Digest) -> Self {
         Self::of(Space::Digests, tenant).bytes(&digest.0)
+    }
+
+    pub(super) fn owed(tenant: &TenantId, name: &Digest) -> Self {
+        Self::of(Space::Owed, tenant).bytes(&name.0)
     }
 
     /// The assets with these bytes.

@@ -46,6 +46,7 @@ pub(super) fn restore(
                 HoldOn::Run(id) => draft.rows().run(tenant, id)?.is_some(),
             };
             if known {
+                draft.raise_hold_number(tenant, hold.number)?;
                 holds::put(draft, tenant, &on, hold)?;
             }
             Ok(())

@@ -12,7 +12,7 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::codec::decode;
 use crate::index::{Referred, RunQuery};
-use crate::record::{AssetRecord, AssetState, RunRecord, RunView};
+use crate::record::{AssetRecord, AssetState, Owed, ReferenceRecord, RunRecord, RunView};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
 /// Registers the run, or changes what the update names; says which assets it took up from its parent.
@@ -42,11 +42,15 @@ pub(super) fn update(
         Err(conflict) => return Ok(Err(conflict)),
     };
     draft.audit(tenant, audit);
+    draft.owe(tenant, Owed::run(&record));
     let row = draft.put_run(tenant, before, record, terms);
     let mut inherited = Vec::new();
     if let Some(parent) = parent.filter(|_| forks) {
         inherited = draft.rows().assets_of(tenant, &parent.id, None).collect::<Result<_, _>>()?;
         take_up(draft, tenant, &row, &inherited, terms, now)?;
+    }
+    if !inherited.is_empty() {
+        draft.owe(tenant, Owed::References(ReferenceRecord::new(&update.id, &inherited, now)));
     }
     Ok(Ok((row.record, inherited)))
 }
@@ -107,6 +111,8 @@ pub(super) fn refer(
     let row = touch(draft, tenant, run, terms, now)?;
     take_up(draft, tenant, &row, assets, terms, now)?;
     draft.audit(tenant, audit);
+    draft.owe(tenant, Owed::run(&row.record));
+    draft.owe(tenant, Owed::References(ReferenceRecord::new(run, assets, now)));
     Ok(Referred::All(row.record))
 }
 

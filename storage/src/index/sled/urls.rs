@@ -13,7 +13,7 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
 use crate::index::NewDurable;
 use crate::index::codec::corrupt;
-use crate::record::{AssetRecord, MintedUrl, Taken, UrlRecord, UrlView};
+use crate::record::{AssetRecord, MintedUrl, Owed, Taken, UrlRecord, UrlView};
 
 /// Notes URLs that are about to be handed out.
 pub(super) fn mint(
@@ -138,6 +138,7 @@ pub(super) fn raise_epoch(draft: &mut Draft, tenant: &TenantId, audit: AuditEven
     let epoch = draft.rows().epoch(tenant)?.saturating_add(1);
     draft.put(Key::of(Space::Epochs, tenant), &epoch);
     draft.audit(tenant, audit);
+    draft.owe(tenant, Owed::Epoch(epoch));
     Ok(epoch)
 }
 

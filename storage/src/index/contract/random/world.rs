@@ -302,7 +302,7 @@ impl World {
             Act::Hold { on, name } => {
                 let Some((tenant, on)) = self.on(on) else { return };
                 let (id, reason) = (hold_id(HOLDS[name]), format!("at {now}"));
-                let hold = Hold { id, reason, placed_at: now, principal: "host".into() };
+                let hold = Hold { id, reason, placed_at: now, principal: "host".into(), number: 0 };
                 let audit = event(AuditKind::Hold, now);
                 both!(self, index => index.hold(&tenant, &on, hold.clone(), audit.clone()));
             }
@@ -402,6 +402,7 @@ impl World {
         let (terms, now) = (self.terms, self.now);
         both!(self, index => index.assets(None, MANY));
         both!(self, index => index.blobs(None, MANY));
+        both!(self, index => index.owed(None, MANY));
         for tenant in &self.tenants {
             both!(self, index => index.count_assets(tenant));
             both!(self, index => index.usage(tenant));

@@ -123,9 +123,9 @@ async fn rows_larger_than_a_segment_are_kept() {
         let large = event(n).details(json!({"text": "x".repeat(200_000)}));
         index.record(&tenant(), vec![large]).await.expect("a record");
     }
+    drop(index);
     let aside = std::fs::read_dir(folder.path().join("blobs")).expect("sled's folder").count();
     assert!(aside > 0, "else this test shows nothing");
-    drop(index);
 
     let index = open(&folder);
     assert_eq!(index.seal_audit(100).await.expect("a sealed log"), 40);

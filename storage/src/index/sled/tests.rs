@@ -167,17 +167,17 @@ fn a_layout_from_the_future_is_refused() {
 
 #[test]
 fn sled_answers_as_the_model_does() {
-    answers_as_the_model_does(SledOptions::default(), drop);
+    answers_as_the_model_does(&SledOptions::default(), drop);
 }
 
 #[test]
 fn sled_answers_as_the_model_does_where_rows_are_in_the_journal_and_in_the_tree() {
     let options = SledOptions { journal_bytes: 6_000, ..SledOptions::default() };
-    answers_as_the_model_does(options, |index| crash(&index));
+    answers_as_the_model_does(&options, |index| crash(&index));
 }
 
 /// `end` ends the index before it is opened again.
-fn answers_as_the_model_does(options: SledOptions, end: impl Fn(Arc<SledIndex>)) {
+fn answers_as_the_model_does(options: &SledOptions, end: impl Fn(Arc<SledIndex>)) {
     type Latest = Option<(TempDir, Arc<SledIndex>)>;
     let latest: std::cell::RefCell<Latest> = std::cell::RefCell::default();
     let open = |folder: TempDir| {

@@ -142,7 +142,8 @@ type Index = (Arc<dyn AssetIndex>, Option<Arc<PostgresIndex>>);
 async fn open_index(settings: &Settings) -> Result<Index, StartError> {
     Ok(match index_place(settings)? {
         IndexPlace::Sled(folder) => {
-            let options = SledOptions { cache_bytes: INDEX_CACHE, min_free: settings.store.min_free.0 };
+            let options =
+                SledOptions { cache_bytes: INDEX_CACHE, min_free: settings.store.min_free.0, ..SledOptions::default() };
             (Arc::new(SledIndex::open(&folder, options)?), None)
         }
         IndexPlace::Postgres(url) => {

@@ -2,17 +2,19 @@
 //!
 //! # How it keeps the contract
 //!
-//! - **Atomic**: everything lies in one tree (`keys` has the layout), and a group of transitions is one batch of sled's, which a crash
-//!   keeps or loses as a whole.
-//! - **Durable**: one thread works out what waits (`writer`); another applies it, flushes sled, syncs sled's files by handles of its own
-//!   (`disk` says why that is needed), and only then answers (`syncs`).
+//! - **Atomic**: everything lies in one tree (`keys` has the layout), and a group of transitions is one record of a journal in front of it,
+//!   which a crash keeps or loses as a whole.
+//! - **Durable**: one thread works out what waits (`writer`); another writes it to the journal, syncs that, and only then shows it to readers
+//!   and answers (`syncs`, `journal`). What is durable is held in memory (`fresh`) until a third thread has brought it into sled's tree
+//!   (`checkpoint`), flushed that, and synced sled's files by handles of its own (`disk` says why that is needed).
 //! - **Alone**: sled's file lock keeps a second process out, at once and with a sentence that says what to do.
-//! - **Never full**: sled stops writing for good when a write meets a full disk, so free space is looked at before each group.
+//! - **Never full**: sled stops writing for good when a write meets a full disk, so free space is looked at before each group, and before
+//!   sled is given anything.
 //!
 //! # What a reader sees
 //!
 //! Readers run beside the writer. One row is always whole. What takes several rows (an asset with its floor, one audit page) is read
-//! under a lock that the writer holds while it applies a batch, not while it waits for the disk: such a read is of one moment. A list
+//! under a lock that the writer holds while it shows a group, not while it waits for the disk: such a read is of one moment. A list
 //! of assets or runs takes that lock for each item anew, so that a long list never holds up the writer: each item is of one moment,
 //! the list is not. The counts of a run are taken without it, and are as exact as a count of something that changes can be.
 //!
@@ -46,11 +48,14 @@ use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 mod assets;
 mod blobs;
+mod checkpoint;
 mod disk;
 mod draft;
 mod ending;
+mod fresh;
 mod holds;
 mod ingest;
+mod journal;
 mod keys;
 mod looks;
 mod owed;
@@ -76,12 +81,14 @@ pub struct SledOptions {
     pub cache_bytes: u64,
     /// With less free space than this nothing is added; what ends or removes things goes on down to a quarter of it.
     pub min_free: u64,
+    /// When the journal, or what memory holds of it, has grown to this, its rows go into the tree and it is begun anew.
+    pub journal_bytes: u64,
 }
 
 impl Default for SledOptions {
-    /// 32 MiB of cache, and no look at free space.
+    /// 32 MiB of cache, 16 MiB of journal, and no look at free space.
     fn default() -> Self {
-        Self { cache_bytes: 32 << 20, min_free: 0 }
+        Self { cache_bytes: 32 << 20, min_free: 0, journal_bytes: 16 << 20 }
     }
 }
 
@@ -97,10 +104,10 @@ impl SledIndex {
     ///
     /// [`StorageError::Locked`] if somebody has it open, also in this process.
     pub fn open(path: &Path, options: SledOptions) -> Result<Self, StorageError> {
-        let (core, files) = Core::open(path, options)?;
+        let (core, files, journal) = Core::open(path, options)?;
         let core = Arc::new(core);
         let next_event = core.next_event()?;
-        let writer = Writer::start(core.clone(), files, next_event)
+        let writer = Writer::start(core.clone(), files, journal, next_event)
             .map_err(|error| StorageError::file("index", "starting the writer", &error))?;
         Ok(Self { writer, core })
     }

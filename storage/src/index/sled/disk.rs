@@ -3,7 +3,7 @@
 //! sled keeps `db` (its log, which is also its data), `conf` (the log's shape, written once), `snap.*` (written and synced by sled
 //! itself when it opens) and, in `blobs/`, messages that are larger than a segment of the log. Its `flush` on Linux is a
 //! `sync_file_range`, which neither empties the disk's own cache nor writes the file's new length, and it does not sync `blobs/` at
-//! all. So [`Files::sync`] follows every flush.
+//! all. So [`Files::sync`] follows every flush. The files of `journal` lie beside these.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -142,6 +142,6 @@ impl Files {
     }
 }
 
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

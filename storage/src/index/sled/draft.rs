@@ -1,39 +1,41 @@
 //! What a transition sees and does: rows as they are, under writes that are not in the tree yet.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, btree_map};
 use std::iter::Peekable;
+use std::mem;
+use std::sync::Arc;
 
-use ::sled::{Batch, IVec, Tree};
+use ::sled::IVec;
 use serde::Serialize;
 
-use super::disk;
+use super::fresh::{Base, Pending, Walk};
 use super::keys::Key;
 use crate::error::StorageError;
 use crate::index::codec;
 
-/// Writes that are not in the tree yet; `None` removes the key.
-type Pending = BTreeMap<Vec<u8>, Option<IVec>>;
-
 /// What a reader has pending: nothing.
 static NOTHING: Pending = BTreeMap::new();
 
-/// The rows: those of the tree, and over them what is pending.
+/// The rows: those that are durable, over them what is about to be, and over that what is pending.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
-    tree: &'a Tree,
+    base: &'a Base,
+    leaving: &'a Pending,
     pending: &'a Pending,
 }
 
 impl<'a> Rows<'a> {
-    /// The rows as they are in the tree.
-    pub(super) fn of(tree: &'a Tree) -> Self {
-        Self { tree, pending: &NOTHING }
+    /// The rows as they are.
+    pub(super) fn of(base: &'a Base) -> Self {
+        Self { base, leaving: &NOTHING, pending: &NOTHING }
     }
 
     pub(super) fn get(self, key: &Key) -> Result<Option<IVec>, StorageError> {
-        match self.pending.get(key.as_bytes()) {
+        let key = key.as_bytes();
+        match self.pending.get(key).or_else(|| self.leaving.get(key)) {
             Some(written) => Ok(written.clone()),
-            None => self.tree.get(key.as_bytes()).map_err(|error| disk::failed("reading the index", error)),
+            None => self.base.get(key),
         }
     }
 
@@ -62,15 +64,19 @@ impl<'a> Rows<'a> {
         let end = end.max(from.clone());
         Scan {
             pending: self.pending.range(from.clone()..end.clone()).peekable(),
-            kept: self.tree.range(from..end).peekable(),
+            leaving: self.leaving.range(from.clone()..end.clone()).peekable(),
+            kept: self.base.range(from, end).peekable(),
         }
     }
 }
 
-/// Rows in the order of their keys, with what is pending over what is in the tree.
+type Layer<'a> = Peekable<btree_map::Range<'a, Vec<u8>, Option<IVec>>>;
+
+/// Rows in the order of their keys, with what is pending over what is about to be durable, and that over what is.
 pub(super) struct Scan<'a> {
-    pending: Peekable<btree_map::Range<'a, Vec<u8>, Option<IVec>>>,
-    kept: Peekable<::sled::Iter>,
+    pending: Layer<'a>,
+    leaving: Layer<'a>,
+    kept: Peekable<Walk<'a>>,
 }
 
 impl Iterator for Scan<'_> {
@@ -78,32 +84,50 @@ impl Iterator for Scan<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let written_first = match (self.pending.peek(), self.kept.peek()) {
-                (Some((written, _)), Some(Ok((kept, _)))) => {
-                    if written.as_slice() == kept.as_ref() {
-                        self.kept.next();
-                        continue;
-                    }
-                    written.as_slice() < kept.as_ref()
-                }
-                (Some(_), None) => true,
-                (_, Some(_)) => false,
-                (None, None) => return None,
+            let Some((key, value)) = next_of(&mut self.pending, &mut self.leaving, self.kept.peek()) else {
+                return self.kept.next();
             };
-            if !written_first {
-                let kept = self.kept.next()?;
-                return Some(kept.map_err(|error| disk::failed("reading the index", error)));
+            if matches!(self.kept.peek(), Some(Ok((kept, _))) if kept.as_ref() == key) {
+                self.kept.next();
             }
-            if let Some((key, Some(value))) = self.pending.next() {
-                return Some(Ok((IVec::from(key.as_slice()), value.clone())));
+            if let Some(value) = value {
+                return Some(Ok((IVec::from(key), value.clone())));
             }
         }
     }
 }
 
+/// The next row of the two layers, if it does not come behind the one that is kept.
+fn next_of<'a>(
+    upper: &mut Layer<'a>,
+    lower: &mut Layer<'a>,
+    kept: Option<&Result<(IVec, IVec), StorageError>>,
+) -> Option<(&'a [u8], Option<&'a IVec>)> {
+    let order = match (upper.peek(), lower.peek()) {
+        (Some((one, _)), Some((other, _))) => one.cmp(other),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => return None,
+    };
+    let first = if order.is_le() { upper.peek() } else { lower.peek() };
+    let first = first.map(|(key, _)| key.as_slice())?;
+    match kept {
+        Some(Ok((kept, _))) if kept.as_ref() < first => return None,
+        Some(Err(_)) => return None,
+        _ => {}
+    }
+    if order.is_eq() {
+        lower.next();
+    }
+    let (key, value) = if order.is_le() { upper.next() } else { lower.next() }?;
+    Some((key.as_slice(), value.as_ref()))
+}
+
 /// The writes of a group of transitions, one after the other: each sees those before it, and leaves nothing if it fails.
 pub(super) struct Draft {
-    tree: Tree,
+    base: Arc<Base>,
+    /// The group before this one, until it is durable.
+    leaving: Arc<Pending>,
     pending: Pending,
     /// What the present transition wrote over, newest last.
     undo: Vec<(Vec<u8>, Option<Option<IVec>>)>,
@@ -112,12 +136,12 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn new(tree: Tree, next_event: u64) -> Self {
-        Self { tree, pending: Pending::new(), undo: Vec::new(), next_event }
+    pub(super) fn new(base: Arc<Base>, next_event: u64) -> Self {
+        Self { base, leaving: Arc::default(), pending: Pending::new(), undo: Vec::new(), next_event }
     }
 
     pub(super) fn rows(&self) -> Rows<'_> {
-        Rows { tree: &self.tree, pending: &self.pending }
+        Rows { base: &self.base, leaving: &self.leaving, pending: &self.pending }
     }
 
     pub(super) fn put<T: Serialize>(&mut self, key: Key, row: &T) {
@@ -169,102 +193,28 @@ impl Draft {
         }
     }
 
-    /// Everything the group wrote, as one batch; `None` if that is nothing.
-    pub(super) fn take_batch(&mut self) -> Option<Batch> {
+    /// Everything the group wrote; `None` if that is nothing. The draft sees it until it is told that everybody does.
+    pub(super) fn take(&mut self) -> Option<Arc<Pending>> {
         self.undo.clear();
         if self.pending.is_empty() {
             return None;
         }
-        let mut batch = Batch::default();
-        for (key, value) in std::mem::take(&mut self.pending) {
-            match value {
-                Some(value) => batch.insert(key, value),
-                None => batch.remove(key),
-            }
-        }
-        Some(batch)
+        self.leaving = Arc::new(mem::take(&mut self.pending));
+        Some(self.leaving.clone())
+    }
+
+    /// What was taken is durable, and everybody sees it.
+    pub(super) fn landed(&mut self) {
+        self.leaving = Arc::default();
+    }
+
+    /// What was taken never was, nor what was written since by those who saw it.
+    pub(super) fn forget(&mut self) {
+        self.leaving = Arc::default();
+        self.pending.clear();
+        self.undo.clear();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use proptest::prelude::*;
-
-    use super::super::keys::Space;
-    use super::*;
-
-    fn key(number: u8) -> Key {
-        Key::waiting(u64::from(number))
-    }
-
-    fn seen(rows: Rows<'_>, after: Option<u8>) -> Vec<(Vec<u8>, Vec<u8>)> {
-        rows.scan_after(&Key::space(Space::Waiting), after.map(key).as_ref())
-            .map(|row| row.expect("a temporary tree reads"))
-            .map(|(key, value)| (key.to_vec(), value.to_vec()))
-            .collect()
-    }
-
-    #[derive(Debug, Clone)]
-    enum Step {
-        Put(u8, u8),
-        Delete(u8),
-        Commit,
-        RollBack,
-        Apply,
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let step = prop_oneof![
-            6 => (0..16u8, any::<u8>()).prop_map(|(key, value)| Step::Put(key, value)),
-            3 => (0..16u8).prop_map(Step::Delete),
-            2 => Just(Step::Commit),
-            2 => Just(Step::RollBack),
-            1 => Just(Step::Apply),
-        ];
-        proptest::collection::vec(step, 0..60)
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
-
-        #[test]
-        fn pending_writes_cover_the_tree_and_a_failed_transition_leaves_none(steps in steps(), after in 0..16u8) {
-            let db = ::sled::Config::new().temporary(true).flush_every_ms(None).open().expect("a temporary tree");
-            let mut draft = Draft::new((*db).clone(), 0);
-            let mut committed: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-            let mut present = committed.clone();
-            for step in steps {
-                match step {
-                    Step::Put(number, value) => {
-                        draft.put_raw(key(number), &[value]);
-                        present.insert(key(number).into_bytes(), vec![value]);
-                    }
-                    Step::Delete(number) => {
-                        draft.delete(key(number));
-                        present.remove(key(number).as_bytes());
-                    }
-                    Step::Commit => {
-                        draft.begin();
-                        committed = present.clone();
-                    }
-                    Step::RollBack => {
-                        draft.roll_back();
-                        present = committed.clone();
-                    }
-                    Step::Apply => {
-                        if let Some(batch) = draft.take_batch() {
-                            db.apply_batch(batch).expect("a temporary tree takes a batch");
-                        }
-                        committed = present.clone();
-                    }
-                }
-                let all: Vec<_> = present.clone().into_iter().collect();
-                prop_assert_eq!(seen(draft.rows(), None), all.clone());
-                let behind: Vec<_> = all.into_iter().filter(|(one, _)| one.as_slice() > key(after).as_bytes()).collect();
-                prop_assert_eq!(seen(draft.rows(), Some(after)), behind);
-            }
-        }
-    }
-}
+mod tests;

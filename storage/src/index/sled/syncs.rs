@@ -1,14 +1,15 @@
 //! From drafted to durable: while one sync runs, the transitions that come are drafted already, and the next sync is for all of them.
 //!
-//! Two threads share the work. The writer does transitions to the draft; this one's thread takes whatever has been drafted, applies it as
-//! one batch, makes the disk keep it, and answers. So the disk is hardly ever idle, and the more callers there are, the more share a sync.
-//! A transition that is alone is applied and synced by the writer itself: it would only pay for the way to another thread.
+//! Two threads share the work. The writer does transitions to the draft; this one's thread takes whatever has been drafted, makes the disk
+//! keep it, shows it to readers, and answers. So the disk is hardly ever idle, and the more callers there are, the more share a sync.
+//! A transition that is alone is synced by the writer itself: it would only pay for the way to another thread.
 //!
 //! Those who were just answered are back a moment after the next sync could begin. Where they do come back, it waits for them, for a part
 //! of the time that a sync takes: so it is for all of them, and not for every other one.
 //!
-//! Nobody is answered before a sync that began after their transition was applied has ended; one that wrote nothing has seen what came
-//! before it, and so it is answered after that. Once the disk has failed, nobody is told that anything is durable.
+//! Nobody is answered before a sync that began after their transition was drafted has ended; one that wrote nothing has seen what came
+//! before it, and so it is answered after that. If the disk has no room, everybody hears it who has seen what was not kept. Once the disk has
+//! failed, nobody is told that anything is durable.
 
 use std::fmt;
 use std::io;
@@ -39,13 +40,28 @@ pub(super) trait Waiting: Send {
 
 /// What keeps transitions when the power fails.
 pub(super) trait Disk: Send + Sync + 'static {
-    /// What transitions have written, for the disk to take.
+    /// What transitions have written, for the disk to take. It goes on to have what was taken, until it hears what came of it.
     type Draft: Send;
+    /// What was taken.
+    type Group;
 
-    /// Takes what is drafted, for everybody to see; says whether that is anything.
-    fn apply(&self, draft: &mut Self::Draft) -> Result<bool, StorageError>;
-    /// Makes durable what has been applied.
-    fn sync(&self) -> Result<(), StorageError>;
+    /// Takes what is drafted, if that is anything.
+    fn take(&self, draft: &mut Self::Draft) -> Option<Self::Group>;
+    /// Makes it durable, and then seen by everybody.
+    fn keep(&self, group: Self::Group) -> Result<(), Trouble>;
+    /// Everybody sees now what was taken.
+    fn landed(&self, draft: &mut Self::Draft);
+    /// What was taken is not kept; neither can be what was drafted since.
+    fn forget(&self, draft: &mut Self::Draft);
+}
+
+/// Why a group is not durable.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Nothing of it is on the disk, and another one may be kept.
+    Refused(StorageError),
+    /// Nobody can say what is on the disk.
+    Broken(StorageError),
 }
 
 /// The writer's end; dropping it waits until everybody has been answered.
@@ -154,25 +170,38 @@ impl<D: Disk> Shared<D> {
     fn sync(&self, mut state: MutexGuard<'_, State<D::Draft>>) {
         let mut group = mem::take(&mut state.drafted);
         state.syncing = true;
-        let applied = match &state.failed {
+        let taken = match &state.failed {
             Some(failure) => Err(failure.clone()),
-            // Whoever panicked under the lock has left half of a transition in the draft, or half of a batch in the tree.
+            // Whoever panicked under the lock has left half of a transition in the draft.
             None if self.state.is_poisoned() => Err(Failure::of(stopped())),
-            None => self.disk.apply(&mut state.draft).map_err(Failure::of),
+            None => Ok(self.disk.take(&mut state.draft)),
         };
         drop(state);
         self.changed.notify_all();
 
-        let (began, wrote) = (Instant::now(), matches!(applied, Ok(true)));
-        let durable = applied.and_then(|wrote| if wrote { self.disk.sync().map_err(Failure::of) } else { Ok(()) });
+        let (began, wrote) = (Instant::now(), matches!(taken, Ok(Some(_))));
+        let kept = taken.map(|written| written.map_or(Ok(()), |written| self.disk.keep(written)));
         let mut state = self.lock();
         state.syncing = false;
         if wrote {
             state.crowd.last_sync = began.elapsed();
         }
         state.crowd.expected = group.len() + state.drafted.len();
-        state.failed = durable.as_ref().err().cloned();
+        let durable = match kept {
+            Ok(Ok(())) => {
+                self.disk.landed(&mut state.draft);
+                Ok(())
+            }
+            Ok(Err(Trouble::Refused(reason))) => {
+                self.disk.forget(&mut state.draft);
+                group.append(&mut state.drafted);
+                Err(Failure::of(reason))
+            }
+            Ok(Err(Trouble::Broken(reason))) => Err(state.failed.insert(Failure::of(reason)).clone()),
+            Err(failure) => Err(state.failed.insert(failure).clone()),
+        };
         drop(state);
+        self.changed.notify_all();
         answer(&mut group, &durable);
     }
 

@@ -123,9 +123,9 @@ async fn rows_larger_than_a_segment_are_kept() {
         let large = event(n).details(json!({"text": "x".repeat(200_000)}));
         index.record(&tenant(), vec![large]).await.expect("a record");
     }
+    drop(index);
     let aside = std::fs::read_dir(folder.path().join("blobs")).expect("sled's folder").count();
     assert!(aside > 0, "else this test shows nothing");
-    drop(index);
 
     let index = open(&folder);
     assert_eq!(index.seal_audit(100).await.expect("a sealed log"), 40);
@@ -167,21 +167,100 @@ fn a_layout_from_the_future_is_refused() {
 
 #[test]
 fn sled_answers_as_the_model_does() {
-    let folders = std::cell::RefCell::new(Vec::new());
-    let latest = |folders: &std::cell::RefCell<Vec<TempDir>>| {
-        open(folders.borrow().last().expect("an index was made before it is opened again"))
+    answers_as_the_model_does(&SledOptions::default(), drop);
+}
+
+#[test]
+fn sled_answers_as_the_model_does_where_rows_are_in_the_journal_and_in_the_tree() {
+    let options = SledOptions { journal_bytes: 6_000, ..SledOptions::default() };
+    answers_as_the_model_does(&options, |index| crash(&index));
+}
+
+/// `end` ends the index before it is opened again.
+fn answers_as_the_model_does(options: &SledOptions, end: impl Fn(Arc<SledIndex>)) {
+    type Latest = Option<(TempDir, Arc<SledIndex>)>;
+    let latest: std::cell::RefCell<Latest> = std::cell::RefCell::default();
+    let open = |folder: TempDir| {
+        let index = Arc::new(SledIndex::open(folder.path(), options.clone()).expect("the folder is free"));
+        *latest.borrow_mut() = Some((folder, index.clone()));
+        index as Subject
     };
     contract::random::run(
         32,
-        async || {
-            *folders.borrow_mut() = vec![TempDir::new().expect("a folder")];
-            Arc::new(latest(&folders)) as Subject
-        },
+        async || open(TempDir::new().expect("a folder")),
         async |index| {
             drop(index);
-            Arc::new(latest(&folders)) as Subject
+            let (folder, index) = latest.take().expect("an index was made before it is opened again");
+            end(index);
+            open(folder)
         },
     );
+}
+
+/// From now on the index brings nothing into the tree, as if its process had ended.
+fn crash(index: &SledIndex) {
+    index.core.refuse_writes(&StorageError::Full { store: "index" });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sled_keeps_the_contract_while_one_checkpoint_follows_the_other() {
+    let mut folders = Vec::new();
+    contract::run_all(|| {
+        let folder = TempDir::new().expect("a folder");
+        let options = SledOptions { journal_bytes: 1, ..SledOptions::default() };
+        let index = Arc::new(SledIndex::open(folder.path(), options).expect("the folder is free"));
+        folders.push(folder);
+        async move { index as Subject }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rows_that_are_only_in_the_journal_are_there_when_the_folder_is_opened_again() {
+    let folder = TempDir::new().expect("a folder");
+    for n in 0..6 {
+        let index = open(&folder);
+        index.record(&tenant(), vec![event(n)]).await.expect("a record");
+        if n == 3 {
+            index.seal_audit(100).await.expect("a sealed log");
+        }
+        let in_tree = index.core.base.tree().scan_prefix(Key::space(Space::Waiting).as_bytes()).next();
+        assert!(n > 0 || in_tree.is_none(), "nothing goes into the tree before its time");
+        crash(&index);
+    }
+
+    let index = open(&folder);
+    index.seal_audit(100).await.expect("a sealed log");
+    let log = index.audit_rows(&tenant(), 0, 100).await.expect("the log");
+    assert_eq!(log.iter().map(|row| row.event.at.as_second()).collect::<Vec<_>>(), (0..6).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn an_index_whose_journal_is_damaged_or_gone_says_so_and_does_not_open() {
+    let folder = TempDir::new().expect("a folder");
+    let index = open(&folder);
+    for n in 0..3 {
+        index.record(&tenant(), vec![event(n)]).await.expect("a record");
+    }
+    crash(&index);
+    drop(index);
+    let journal = folder.path().join("journal-1");
+    let whole = std::fs::read(&journal).expect("the journal");
+    let mut damaged = whole.clone();
+    damaged[600] ^= 1;
+    let refused = || SledIndex::open(folder.path(), SledOptions::default()).expect_err("a journal that lost rows");
+
+    std::fs::write(&journal, damaged).expect("a file");
+    assert!(refused().to_string().contains("the journal is damaged: journal-1 at byte 512"), "{}", refused());
+    std::fs::write(&journal, whole).expect("a file");
+    drop(open(&folder));
+    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.display().to_string().contains("/journal-") {
+            std::fs::remove_file(path).expect("a file");
+        }
+    }
+    assert!(refused().to_string().contains("it ends before record"), "{}", refused());
 }
 
 #[tokio::test]

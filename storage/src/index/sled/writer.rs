@@ -1,22 +1,25 @@
 //! The one thread that writes: transitions come in by a queue, and go to the disk in groups.
 //!
-//! The thread takes whatever waits, up to [`GROUP`], and does each in turn to one [`Draft`]. What they wrote is applied as one batch of
-//! sled's, made durable and answered by [`super::syncs`], so that the price of the disk is shared, and the next group is worked on
+//! The thread takes whatever waits, up to [`GROUP`], and does each in turn to one [`Draft`]. What they wrote becomes one record of
+//! the [`Journal`], made durable and answered by [`super::syncs`], so that the price of the disk is shared, and the next group is worked on
 //! meanwhile. A transition that fails leaves nothing of its own. If the disk fails nobody can say what is on it, so from then on every
 //! write is refused until the index is opened again; reads go on.
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
+use super::checkpoint::Checkpoints;
 use super::disk::{self, Files};
 use super::draft::Draft;
+use super::fresh::Pending;
+use super::journal::Journal;
 use super::shared::Core;
-use super::syncs::{Disk, Failure, Syncs, Waiting, answer, stopped};
+use super::syncs::{Disk, Failure, Syncs, Trouble, Waiting, answer, stopped};
 use crate::error::StorageError;
 
 /// How many transitions are done in one go: few enough that the next sync, which waits meanwhile, does not wait for long.
@@ -25,6 +28,9 @@ const GROUP: usize = 256;
 const QUEUE: usize = 1024;
 /// Transitions that make room may go on until free space is below this part of `min_free`: else a full disk could never be swept.
 const RESERVE: u64 = 4;
+
+/// While a checkpoint is under way, memory holds at most so many times the rows that one is begun for.
+const BEHIND: u64 = 3;
 
 /// What a transition does to the disk in the long run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +48,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(core: Arc<Core>, files: Files, next_event: u64) -> io::Result<Self> {
+    pub(super) fn start(core: Arc<Core>, files: Files, journal: Journal, next_event: u64) -> io::Result<Self> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let draft = Draft::new(core.tree().clone(), next_event);
-        let syncs = Syncs::start(IndexDisk { core: core.clone(), files: Mutex::new(files) }, draft)?;
+        let draft = Draft::new(core.base.clone(), next_event);
+        let checkpoints = Checkpoints::start(core.clone(), files)?;
+        let disk = IndexDisk { core: core.clone(), journal: Mutex::new(journal), checkpoints };
+        disk.checkpoint();
+        let syncs = Syncs::start(disk, draft)?;
         let thread =
             std::thread::Builder::new().name("mediakeep-index".into()).spawn(move || run(&core, &syncs, waiting))?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
@@ -172,36 +181,95 @@ fn space(core: &Core) -> Result<Space, StorageError> {
     Ok(Space { free: disk::free_bytes(&core.path)?, min_free: core.options.min_free })
 }
 
-/// Where the index lies.
+/// Where the index lies. Dropping it brings everything into the tree.
 struct IndexDisk {
     core: Arc<Core>,
-    files: Mutex<Files>,
+    journal: Mutex<Journal>,
+    checkpoints: Checkpoints,
 }
 
 impl Disk for IndexDisk {
     type Draft = Draft;
+    type Group = Arc<Pending>;
 
-    fn apply(&self, draft: &mut Draft) -> Result<bool, StorageError> {
-        let Some(batch) = draft.take_batch() else {
-            return Ok(false);
-        };
-        let _moment = self.core.moment.write().unwrap_or_else(PoisonError::into_inner);
-        let applied = self.core.tree().apply_batch(batch).map_err(|error| disk::failed("writing the index", error));
-        applied.map(|()| true).map_err(|failure| self.broken(failure))
+    fn take(&self, draft: &mut Draft) -> Option<Arc<Pending>> {
+        draft.take()
     }
 
-    fn sync(&self) -> Result<(), StorageError> {
-        let flushed = self.core.tree().flush().map_err(|error| disk::failed("flushing the index", error));
-        flushed.map_err(|failure| self.broken(failure))?;
-        let synced = self.files.lock().unwrap_or_else(PoisonError::into_inner).sync();
-        synced.map_err(|error| self.broken(StorageError::file("index", "syncing the index", &error)))
+    fn keep(&self, group: Arc<Pending>) -> Result<(), Trouble> {
+        let mut journal = self.journal();
+        let appended = self.make_way(&mut journal).and_then(|()| journal.append(&group));
+        appended.inspect_err(|trouble| self.note(trouble))?;
+        let _moment = self.core.moment.write().unwrap_or_else(PoisonError::into_inner);
+        self.core.base.add(&group);
+        Ok(())
+    }
+
+    fn landed(&self, draft: &mut Draft) {
+        draft.landed();
+    }
+
+    fn forget(&self, draft: &mut Draft) {
+        draft.forget();
     }
 }
 
 impl IndexDisk {
-    fn broken(&self, failure: StorageError) -> StorageError {
-        error!(error = %failure, "the index could not be written: it takes no more writes until it is opened again");
-        self.core.refuse_writes(&failure);
-        failure
+    /// Begins a checkpoint if it is time, and waits for one that is behind.
+    fn make_way(&self, journal: &mut Journal) -> Result<(), Trouble> {
+        let (most, memory) = (self.core.options.journal_bytes, self.core.base.young_bytes());
+        if memory.max(journal.bytes()) < most {
+            return Ok(());
+        }
+        let behind = memory >= most.saturating_mul(BEHIND);
+        if self.checkpoints.is_busy() {
+            return match behind {
+                false => Ok(()),
+                true if self.checkpoints.wait() => self.begin(journal),
+                true => Err(Trouble::Refused(StorageError::Full { store: "index" })),
+            };
+        }
+        match self.begin(journal) {
+            // There is no room for another segment, and yet there may be some in this one.
+            Err(Trouble::Refused(_)) if !behind => Ok(()),
+            begun => begun,
+        }
+    }
+
+    fn begin(&self, journal: &mut Journal) -> Result<(), Trouble> {
+        let ended = journal.begin_segment()?;
+        self.checkpoints.begin(self.core.base.begin_checkpoint(), ended);
+        Ok(())
+    }
+
+    /// Begins a checkpoint if there is anything for it, and none is under way.
+    fn checkpoint(&self) {
+        if self.core.base.young_bytes() == 0 || self.checkpoints.is_busy() {
+            return;
+        }
+        if let Err(trouble) = self.begin(&mut self.journal()) {
+            self.note(&trouble);
+        }
+    }
+
+    fn note(&self, trouble: &Trouble) {
+        if let Trouble::Broken(failure) = trouble {
+            error!(error = %failure, "the index could not be written: it takes no more writes until it is opened again");
+            self.core.refuse_writes(failure);
+        }
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for IndexDisk {
+    fn drop(&mut self) {
+        // Where that cannot be done, the journal has it.
+        if self.core.usable().is_ok() && self.checkpoints.wait() {
+            self.checkpoint();
+            self.checkpoints.wait();
+        }
     }
 }

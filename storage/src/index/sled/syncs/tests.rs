@@ -6,29 +6,47 @@ use super::*;
 /// No wait in here takes so long, unless somebody waits for ever.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A disk whose syncs end when, and as, they are told to; a draft is a count of writes.
+/// A disk whose syncs end when, and as, they are told to; a draft is a count of writes, those before and those since the last was taken.
 struct Scripted {
-    applied: Mutex<u32>,
-    /// How much each sync makes durable, said when it begins.
+    kept: Mutex<u32>,
+    /// How much is durable after each sync, said when it begins.
     began: Sender<u32>,
-    ends: Mutex<Receiver<bool>>,
+    ends: Mutex<Receiver<End>>,
+}
+
+/// How a sync ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Kept,
+    Full,
+    Broken,
 }
 
 impl Disk for Scripted {
     type Draft = u32;
+    type Group = u32;
 
-    fn apply(&self, draft: &mut u32) -> Result<bool, StorageError> {
+    fn take(&self, draft: &mut u32) -> Option<u32> {
         let wrote = mem::take(draft);
-        *self.applied.lock().expect("no panic") += wrote;
-        Ok(wrote > 0)
+        (wrote > 0).then_some(wrote)
     }
 
-    fn sync(&self) -> Result<(), StorageError> {
-        self.began.send(*self.applied.lock().expect("no panic")).expect("somebody looks");
+    fn keep(&self, group: u32) -> Result<(), Trouble> {
+        let mut kept = self.kept.lock().expect("no panic");
+        self.began.send(*kept + group).expect("somebody looks");
+        let full = StorageError::Full { store: "index" };
         match self.ends.lock().expect("no panic").recv_timeout(PATIENCE).expect("an end for each sync") {
-            true => Ok(()),
-            false => Err(StorageError::Full { store: "index" }),
+            End::Kept => *kept += group,
+            End::Full => return Err(Trouble::Refused(full)),
+            End::Broken => return Err(Trouble::Broken(full)),
         }
+        Ok(())
+    }
+
+    fn landed(&self, _: &mut u32) {}
+
+    fn forget(&self, draft: &mut u32) {
+        *draft = 0;
     }
 }
 
@@ -36,7 +54,7 @@ impl Disk for Scripted {
 struct Stage {
     syncs: Syncs<Scripted>,
     began: Receiver<u32>,
-    end: Sender<bool>,
+    end: Sender<End>,
 }
 
 struct Caller(u32, Sender<(u32, bool)>);
@@ -49,7 +67,7 @@ impl Waiting for Caller {
 
 fn stage() -> Stage {
     let ((began, looked), (end, ends)) = (mpsc::channel(), mpsc::channel());
-    let disk = Scripted { applied: Mutex::default(), began, ends: Mutex::new(ends) };
+    let disk = Scripted { kept: Mutex::default(), began, ends: Mutex::new(ends) };
     Stage { syncs: Syncs::start(disk, 0).expect("a thread"), began: looked, end }
 }
 
@@ -84,12 +102,12 @@ fn what_comes_during_a_sync_shares_the_next_one() {
     stage.add(2, 1, &says);
     stage.add(3, 1, &says);
 
-    stage.end.send(true).expect("it waits");
+    stage.end.send(End::Kept).expect("it waits");
 
     assert_eq!(hear(&heard), (1, true));
     assert_eq!(stage.began(), 3, "one sync has both");
     assert!(heard.try_recv().is_err(), "nobody is answered before it ends");
-    stage.end.send(true).expect("it waits");
+    stage.end.send(End::Kept).expect("it waits");
     assert_eq!((hear(&heard), hear(&heard)), ((2, true), (3, true)));
 }
 
@@ -100,7 +118,7 @@ fn a_failed_sync_fails_everybody_after_it() {
     assert_eq!(stage.began(), 1);
     stage.add(2, 1, &says);
 
-    stage.end.send(false).expect("it waits");
+    stage.end.send(End::Broken).expect("it waits");
 
     assert_eq!((hear(&heard), hear(&heard)), ((1, false), (2, false)));
     stage.add(3, 1, &says);
@@ -111,6 +129,23 @@ fn a_failed_sync_fails_everybody_after_it() {
 }
 
 #[test]
+fn a_full_disk_refuses_everybody_who_has_seen_what_it_did_not_take_and_nobody_after_them() {
+    let (stage, (says, heard)) = (stage(), mpsc::channel());
+    stage.add(1, 1, &says);
+    assert_eq!(stage.began(), 1);
+    stage.add(2, 1, &says);
+    stage.add(3, 0, &says);
+
+    stage.end.send(End::Full).expect("it waits");
+
+    assert_eq!((hear(&heard), hear(&heard), hear(&heard)), ((1, false), (2, false), (3, false)));
+    stage.add(4, 1, &says);
+    assert_eq!(stage.began(), 1, "nothing of what was refused comes later");
+    stage.end.send(End::Kept).expect("it waits");
+    assert_eq!(hear(&heard), (4, true));
+}
+
+#[test]
 fn who_wrote_nothing_is_answered_after_what_it_has_seen() {
     let (stage, (says, heard)) = (stage(), mpsc::channel());
     stage.add(1, 1, &says);
@@ -118,7 +153,7 @@ fn who_wrote_nothing_is_answered_after_what_it_has_seen() {
     stage.add(2, 0, &says);
     assert!(heard.try_recv().is_err());
 
-    stage.end.send(true).expect("it waits");
+    stage.end.send(End::Kept).expect("it waits");
 
     assert_eq!((hear(&heard), hear(&heard)), ((1, true), (2, true)));
     assert!(stage.began.try_recv().is_err(), "it needs no sync of its own");
@@ -127,7 +162,7 @@ fn who_wrote_nothing_is_answered_after_what_it_has_seen() {
 #[test]
 fn one_that_is_alone_is_answered_by_the_writer_itself() {
     let (stage, (says, heard)) = (stage(), mpsc::channel());
-    stage.end.send(true).expect("it will wait");
+    stage.end.send(End::Kept).expect("it will wait");
 
     add(&stage.syncs, 1, 1, false, &says);
 
@@ -147,7 +182,7 @@ fn half_of_a_transition_is_never_applied() {
     assert!(panicked.is_err());
     stage.add(2, 1, &says);
 
-    stage.end.send(true).expect("it waits");
+    stage.end.send(End::Kept).expect("it waits");
 
     assert_eq!((hear(&heard), hear(&heard)), ((1, true), (2, false)));
     assert!(stage.began.try_recv().is_err());
@@ -178,7 +213,7 @@ fn a_crowd_that_comes_back_is_waited_for_and_another_one_rarely() {
 fn closing_waits_until_everybody_was_answered() {
     let (Stage { syncs, began, end }, (says, heard)) = (stage(), mpsc::channel());
     for caller in 0..3 {
-        end.send(true).expect("it will wait");
+        end.send(End::Kept).expect("it will wait");
         add(&syncs, caller, 1, true, &says);
     }
 
@@ -193,12 +228,15 @@ fn nobody_waits_for_a_thread_that_panicked() {
     struct Panics;
     impl Disk for Panics {
         type Draft = u32;
-        fn apply(&self, _: &mut u32) -> Result<bool, StorageError> {
+        type Group = ();
+        fn take(&self, _: &mut u32) -> Option<()> {
             std::panic::resume_unwind(Box::new("a disk that panics"));
         }
-        fn sync(&self) -> Result<(), StorageError> {
+        fn keep(&self, (): ()) -> Result<(), Trouble> {
             Ok(())
         }
+        fn landed(&self, _: &mut u32) {}
+        fn forget(&self, _: &mut u32) {}
     }
     let (syncs, (says, heard)) = (Syncs::start(Panics, 0).expect("a thread"), mpsc::channel());
     for caller in 0..3 {

@@ -9,6 +9,8 @@ use super::*;
 
 /// Where the child is told which folder to write to.
 const FOLDER: &str = "MEDIAKEEP_TEST_KILLED_FOLDER";
+/// And after how much of a journal it is to do checkpoints.
+const JOURNAL: &str = "MEDIAKEEP_TEST_KILLED_JOURNAL";
 
 #[tokio::test]
 async fn what_was_answered_survives_a_kill() {
@@ -40,6 +42,45 @@ async fn what_was_answered_survives_a_kill() {
     }
 }
 
+/// The moments of a checkpoint, in their order.
+#[cfg(feature = "testing")]
+const MOMENTS: [&str; 6] =
+    ["journal.made", "journal.begun", "checkpoint.written", "checkpoint.noted", "journal.removed", "checkpoint.ended"];
+
+#[cfg(feature = "testing")]
+#[tokio::test]
+async fn a_kill_at_any_moment_of_a_checkpoint_takes_nothing() {
+    use std::os::unix::process::ExitStatusExt;
+
+    let folder = TempDir::new().expect("a folder");
+    let mut before = 0;
+    for moment in MOMENTS {
+        for named in [None, Some(moment), Some(moment)] {
+            let mut child = Command::new(env::current_exe().expect("this test has a file"));
+            child
+                .args(["--exact", "--nocapture", "index::sled::tests::killed::a_child_writes_until_it_is_killed"])
+                .env(FOLDER, folder.path())
+                .env(JOURNAL, "20000")
+                .stdout(Stdio::piped());
+            named.map(|moment| child.env(crate::testing::FAULT_VARIABLE, moment));
+            let mut child = child.spawn().expect("this test runs again");
+            let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+            if named.is_none() {
+                said.by_ref().filter(|line| line.starts_with("answered ")).nth(30).expect("it goes on");
+                child.kill().expect("the child is there to be killed");
+            }
+            let answered = said.filter_map(|line| line.strip_prefix("answered ")?.parse::<i64>().ok()).last();
+            assert_eq!(child.wait().expect("it has ended").signal(), Some(9), "{moment}");
+
+            let times: Vec<_> = log(folder.path()).await.iter().map(|row| row.event.at.as_second()).collect();
+            let last = *times.last().expect("there were answers");
+            assert!(last >= answered.unwrap_or(before), "{moment}: {last} is the last that is there");
+            assert_eq!(times, (0..=last).collect::<Vec<_>>(), "{moment}: each once, and none without those before it");
+            before = last;
+        }
+    }
+}
+
 /// No test by itself: it does nothing unless the one above runs it.
 #[tokio::test]
 async fn a_child_writes_until_it_is_killed() {
@@ -47,7 +88,9 @@ async fn a_child_writes_until_it_is_killed() {
         return;
     };
     let first = log(Path::new(&folder)).await.len();
-    let index = SledIndex::open(Path::new(&folder), SledOptions::default()).expect("the folder is free");
+    let journal_bytes = env::var(JOURNAL).map_or(1 << 20, |bytes| bytes.parse().expect("a number"));
+    let options = SledOptions { journal_bytes, ..SledOptions::default() };
+    let index = SledIndex::open(Path::new(&folder), options).expect("the folder is free");
     let (tenant, other) = (tenant(), TenantId::parse("other").expect("a tenant"));
     for n in i64::try_from(first).expect("a small number").. {
         // One of the two writes two rows, so that half a transition would be seen.

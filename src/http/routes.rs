@@ -9,7 +9,8 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 
 use super::{
-    assets, audit, extract, isolation, manifest, meta, openapi, retention, revocation, runs, serve, upload, urls,
+    assets, audit, extract, isolation, manifest, meta, openapi, openwop, retention, revocation, runs, serve, upload,
+    urls,
 };
 use crate::error::ApiError;
 
@@ -26,6 +27,7 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/assets").get(assets::list).post(upload::ingest))
         .service(at("/v1/assets/{assetId}").get(assets::show).patch(assets::amend).delete(assets::delete))
         .service(at("/v1/assets/{assetId}/content").get(serve::bound))
+        .service(at("/v1/assets/{assetId}/as/{form}").get(openwop::projections::show))
         .service(at("/v1/assets/{assetId}/urls").post(urls::mint))
         .service(at("/v1/assets/{assetId}/retention").get(retention::show))
         .service(at("/v1/assets/{assetId}/holds/{holdId}").put(retention::hold_asset).delete(retention::lift_asset))

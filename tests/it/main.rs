@@ -27,6 +27,7 @@ mod issuers;
 mod lists;
 mod manifest;
 mod openapi;
+mod openwop;
 mod power;
 mod preview;
 mod quickstart;

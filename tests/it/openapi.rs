@@ -89,7 +89,8 @@ async fn what_is_documented_is_there_and_what_is_there_is_documented() {
             .replace("{holdId}", "audit")
             .replace("{capability}", token)
             .replace("{filename}", "name.png")
-            .replace("{kind}", "media.image");
+            .replace("{kind}", "media.image")
+            .replace("{form}", "envelope");
         assert!(!filled.contains('{'), "say what {path} is filled with");
 
         let request = host.stranger().request(method.parse::<Method>().expect("a method"), &filled);

@@ -1,0 +1,5 @@
+//! What the protocol's hosts ask for beyond assets themselves.
+//!
+//! Modules in reading order:
+
+pub mod projections;

@@ -3,3 +3,5 @@
 //! Modules in reading order:
 
 pub mod projections;
+pub mod host;
+pub mod formats;

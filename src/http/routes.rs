@@ -46,6 +46,10 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/audit/checkpoint").get(audit::checkpoint))
         .service(at("/v1/audit/isolation-checks").post(isolation::check))
         .service(at("/.well-known/mediakeep-audit-keys").get(audit::keys))
+        .service(at("/v1/openwop/host-fragment").get(openwop::host::fragment))
+        .service(at("/v1/formats").get(openwop::formats::list))
+        .service(at("/v1/formats/{aliasOrType}").get(openwop::formats::show))
+        .service(below("/v1/formats/{aliasOrType:.+/.+}", "/v1/formats/{aliasOrType}").get(openwop::formats::show))
         .service(at("/v1/openapi.json").get(openapi::show))
         .service(at("/.well-known/openwop").get(meta::discovery))
         .service(at("/schemas/envelopes/{kind}.schema.json").get(meta::schema))
@@ -83,6 +87,11 @@ pub struct Pattern(pub &'static str);
 /// A resource that has no method yet.
 fn at(path: &'static str) -> At {
     At { resource: web::resource(path).app_data(Pattern(path)), methods: Vec::new() }
+}
+
+/// A resource that goes by another's pattern.
+fn below(path: &'static str, pattern: &'static str) -> At {
+    At { resource: web::resource(path).app_data(Pattern(pattern)), methods: Vec::new() }
 }
 
 /// A resource and its methods. What answers GET answers HEAD, and any other method hears in `Allow` which there are.

@@ -3,6 +3,8 @@
 use jsonschema::Validator;
 use serde_json::Value;
 
+mod formats;
+mod host;
 mod projections;
 
 /// One of the schemas beside these tests, written from the facts of the protocol, with formats on.

@@ -105,6 +105,9 @@ fn parameter(name: &str) -> Option<(&'static str, Value)> {
             json!({"enum": ["mediaRef", "url", "data", "raw"]}),
         ),
         "voiceId" => ("Of `speech`: the voice, said back as it is.", json!({"minLength": 1, "maxLength": 128})),
+        "aliasOrType" => {
+            ("An alias such as `pdf`, or a media type such as `application/pdf`.", json!({"maxLength": 255}))
+        }
         "at" => ("When the sweep would be; absent: now.", json!({"format": "date-time"})),
         "erase" => ("Erases it, whatever its floor; needs `assets:erase`.", json!({})),
         "copies" => ("With `erase`: erases every other asset with the same bytes too.", json!({})),

@@ -6,3 +6,6 @@
 pub mod discovery;
 pub mod schemas;
 pub mod formats;
+pub mod modality;
+pub mod model_capability;
+pub mod schema_lint;

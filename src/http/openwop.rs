@@ -5,3 +5,4 @@
 pub mod projections;
 pub mod host;
 pub mod formats;
+pub mod model;

@@ -50,6 +50,8 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/formats").get(openwop::formats::list))
         .service(at("/v1/formats/{aliasOrType}").get(openwop::formats::show))
         .service(below("/v1/formats/{aliasOrType:.+/.+}", "/v1/formats/{aliasOrType}").get(openwop::formats::show))
+        .service(at("/v1/model-capabilities/evaluate").post(openwop::model::evaluate))
+        .service(at("/v1/schemas/lint").post(openwop::model::lint))
         .service(at("/v1/openapi.json").get(openapi::show))
         .service(at("/.well-known/openwop").get(meta::discovery))
         .service(at("/schemas/envelopes/{kind}.schema.json").get(meta::schema))

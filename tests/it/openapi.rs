@@ -155,6 +155,11 @@ async fn answers_have_the_shape_that_the_document_gives_them() {
         ),
         ("get /v1/formats", "200", Told::of(host.stranger().get("/v1/formats").await).await.json()),
         ("get /v1/formats/{aliasOrType}", "200", Told::of(host.stranger().get("/v1/formats/pdf").await).await.json()),
+        (
+            "post /v1/schemas/lint",
+            "200",
+            Told::of(owner.post("/v1/schemas/lint", &json!({"oneOf": []})).await).await.json(),
+        ),
         ("get /v1/assets/{assetId}", "404", Told::of(owner.get("/v1/assets/x").await).await.json()),
         ("get /v1/assets", "401", Told::of(host.stranger().get("/v1/assets").await).await.json()),
         ("get /v1/assets", "400", Told::of(owner.get("/v1/assets?limit=x").await).await.json()),

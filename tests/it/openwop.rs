@@ -5,6 +5,7 @@ use serde_json::Value;
 
 mod formats;
 mod host;
+mod model;
 mod projections;
 
 /// One of the schemas beside these tests, written from the facts of the protocol, with formats on.

@@ -9,3 +9,4 @@ pub mod formats;
 pub mod modality;
 pub mod model_capability;
 pub mod schema_lint;
+pub mod seams;

@@ -6,3 +6,4 @@ pub mod projections;
 pub mod host;
 pub mod formats;
 pub mod model;
+pub mod seams;

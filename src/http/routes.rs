@@ -14,6 +14,9 @@ use super::{
 };
 use crate::error::ApiError;
 
+/// Where the seams of the public conformance suite are, if they are there.
+const SEAMS: &str = "/v1/host/sample";
+
 /// Every route that callers from outside have.
 pub fn public(config: &mut ServiceConfig) {
     config
@@ -52,6 +55,7 @@ pub fn public(config: &mut ServiceConfig) {
         .service(below("/v1/formats/{aliasOrType:.+/.+}", "/v1/formats/{aliasOrType}").get(openwop::formats::show))
         .service(at("/v1/model-capabilities/evaluate").post(openwop::model::evaluate))
         .service(at("/v1/schemas/lint").post(openwop::model::lint))
+        .service(web::scope(SEAMS).app_data(Pattern(SEAMS)).default_service(web::to(openwop::seams::answer_seam)))
         .service(at("/v1/openapi.json").get(openapi::show))
         .service(at("/.well-known/openwop").get(meta::discovery))
         .service(at("/schemas/envelopes/{kind}.schema.json").get(meta::schema))

@@ -1,12 +1,14 @@
-//! The protocol's shapes.
+//! The protocol's shapes, and the media scenarios of its public conformance suite told as stories of our own.
 
 use jsonschema::Validator;
 use serde_json::Value;
 
+mod blobs;
 mod formats;
 mod host;
 mod model;
 mod projections;
+mod seams;
 
 /// One of the schemas beside these tests, written from the facts of the protocol, with formats on.
 fn schema(name: &str) -> Validator {

@@ -16,6 +16,7 @@ pub mod isolation;
 pub mod manifest;
 pub mod meta;
 pub mod openapi;
+pub mod openwop;
 pub mod paging;
 pub mod range;
 pub mod routes;

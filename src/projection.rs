@@ -3,4 +3,6 @@
 pub mod asset;
 pub mod envelope;
 pub mod manifest;
+pub mod part;
 pub mod run;
+pub mod speech;

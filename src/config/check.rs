@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use mediakeep_storage::TenantId;
 
-use super::settings::{Conformance, Delivery, Remote, Settings, Uploads};
+use super::settings::{Delivery, Remote, Settings, Uploads};
 use super::units::Span;
 
 /// Why a setting cannot be.
@@ -113,6 +113,9 @@ fn bounds(settings: &Settings) -> Option<Refusal> {
     if settings.limits.uploads_per_tenant == 0 {
         return refuse("limits.uploads_per_tenant", "0 would refuse every upload");
     }
+    if TenantId::parse(&settings.conformance.tenant).is_err() {
+        return refuse("conformance.tenant", "not a tenant: 1 to 64 of A-Z a-z 0-9 . _ -, not beginning with a dot");
+    }
     if tracing_subscriber::EnvFilter::try_new(&settings.telemetry.log).is_err() {
         let why = format!("{:?} is not a level or a list of directives", settings.telemetry.log);
         return refuse("telemetry.log", why);
@@ -130,8 +133,6 @@ fn not_here_yet(settings: &Settings) -> Option<Refusal> {
         ("remote.allow_ports", remote.allow_ports != unset.allow_ports),
         ("remote.max_bytes", remote.max_bytes != unset.max_bytes),
         ("remote.timeout", remote.timeout != unset.timeout),
-        ("conformance.seams", settings.conformance.seams),
-        ("conformance.tenant", settings.conformance != Conformance::default()),
         ("uploads.expire", settings.uploads != Uploads::default()),
     ];
     let (key, _) = set.into_iter().find(|(_, set)| *set)?;

@@ -30,6 +30,34 @@ pub async fn json<T: DeserializeOwned>(
     payload: web::Payload,
     caller: &Principal,
 ) -> Result<T, ApiError> {
+    let bytes = read(request, payload, MAX_JSON).await?;
+    let Object { members, tenants, twice } = serde_json::from_slice(&bytes).map_err(|error| unread(&error))?;
+    if tenants.iter().any(|named| !named.is_null() && named.as_str() != Some(caller.tenant.as_str())) {
+        return Err(other_tenant(request, caller));
+    }
+    if let Some(name) = twice {
+        return Err(ApiError::validation(format!("member {} appears twice", printable(&name))));
+    }
+    typed(Value::Object(members))
+}
+
+/// Reads a JSON object of at most so many bytes as it is, whatever tenants and members it names.
+pub async fn open_object(
+    request: &HttpRequest,
+    payload: web::Payload,
+    most: usize,
+) -> Result<Map<String, Value>, ApiError> {
+    let bytes = read(request, payload, most).await?;
+    serde_json::from_slice(&bytes).map_err(|error| unread(&error))
+}
+
+/// What a JSON value says; a member that is not what it should be is named.
+pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
+    serde_path_to_error::deserialize(value).map_err(|error| refusal(&error))
+}
+
+/// The bytes of a JSON body that is not too long, not too deep, and not wrapped.
+async fn read(request: &HttpRequest, payload: web::Payload, most: usize) -> Result<BytesMut, ApiError> {
     let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if !is_json(declared) {
         let declared = declared.map(printable);
@@ -42,22 +70,16 @@ pub async fn json<T: DeserializeOwned>(
         .with("detected", Value::Null));
     }
     uncoded(request)?;
-    let bytes = collect(payload, MAX_JSON).await?;
+    let bytes = collect(payload, most).await?;
     check_depth(&bytes)?;
-    let Object { members, tenants, twice } =
-        serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
-            Category::Data => ApiError::validation("the body is not a JSON object"),
-            _ => {
-                ApiError::validation(format!("the body is not JSON: line {}, column {}", error.line(), error.column()))
-            }
-        })?;
-    if tenants.iter().any(|named| !named.is_null() && named.as_str() != Some(caller.tenant.as_str())) {
-        return Err(other_tenant(request, caller));
+    Ok(bytes)
+}
+
+fn unread(error: &serde_json::Error) -> ApiError {
+    match error.classify() {
+        Category::Data => ApiError::validation("the body is not a JSON object"),
+        _ => ApiError::validation(format!("the body is not JSON: line {}, column {}", error.line(), error.column())),
     }
-    if let Some(name) = twice {
-        return Err(ApiError::validation(format!("member {} appears twice", printable(&name))));
-    }
-    serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| refusal(&error))
 }
 
 /// Whether there is no body at all.

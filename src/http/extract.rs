@@ -71,6 +71,22 @@ impl<S: Needs> FromRequest for Caller<S> {
     }
 }
 
+/// A caller with any valid credential, whatever it allows.
+#[derive(Debug)]
+pub struct Anyone {
+    /// Who it is.
+    pub principal: Principal,
+}
+
+impl FromRequest for Anyone {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(admitted(request).map(|principal| Self { principal }))
+    }
+}
+
 /// A request that this process makes of itself, as this principal or as nobody. It stands among what is known of a request beside its
 /// bytes, where nothing from the network comes: neither its rate nor its refusals are anybody's.
 #[derive(Debug, Clone)]
@@ -78,6 +94,13 @@ pub struct Probe(pub Option<Principal>);
 
 /// The caller of a request whose scope depends on what it asks for.
 pub fn authorized(request: &HttpRequest, scope: Scope) -> Result<Principal, ApiError> {
+    let principal = admitted(request)?;
+    allowed(request, &principal, scope)?;
+    Ok(principal)
+}
+
+/// The caller of a request that needs no scope but a valid credential, not too often, and no other tenant's name.
+pub fn admitted(request: &HttpRequest) -> Result<Principal, ApiError> {
     let principal = authenticated(request).map_err(|refused| {
         if let Some(holder) = &refused.holder {
             deny(request, |denials| denials.credential(holder, refused.error.label()));
@@ -88,7 +111,6 @@ pub fn authorized(request: &HttpRequest, scope: Scope) -> Result<Principal, ApiE
         parts(request).rates.credential(&principal)?;
     }
     names_no_other_tenant(request, &principal)?;
-    allowed(request, &principal, scope)?;
     Ok(principal)
 }
 

@@ -8,6 +8,7 @@ use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
 
 mod shared;
 
+use super::openwop::{formats, host, model, projections};
 use super::{assets, audit, isolation, manifest, meta, retention, revocation, runs, serve, upload, urls, usage};
 use crate::audit::isolation::Report;
 use crate::audit::signed::Signature;
@@ -108,6 +109,7 @@ pub struct SignedReport {
         retention::show, retention::preview, retention::hold_asset, retention::lift_asset,
         retention::hold_run, retention::lift_run, retention::erase_run,
         manifest::show, usage::show,
+        projections::show, host::fragment, formats::list, formats::show, model::evaluate, model::lint,
         audit::events, audit::checkpoint, audit::keys, isolation::check,
         meta::discovery, meta::schema, show, meta::healthz, meta::readyz,
     ),

@@ -9,9 +9,13 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 
 use super::{
-    assets, audit, extract, isolation, manifest, meta, openapi, retention, revocation, runs, serve, upload, urls, usage,
+    assets, audit, extract, isolation, manifest, meta, openapi, openwop, retention, revocation, runs, serve, upload,
+    urls, usage,
 };
 use crate::error::ApiError;
+
+/// Where the seams of the public conformance suite are, if they are there.
+const SEAMS: &str = "/v1/host/sample";
 
 /// Every route that callers from outside have.
 pub fn public(config: &mut ServiceConfig) {
@@ -26,6 +30,7 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/assets").get(assets::list).post(upload::ingest))
         .service(at("/v1/assets/{assetId}").get(assets::show).patch(assets::amend).delete(assets::delete))
         .service(at("/v1/assets/{assetId}/content").get(serve::bound))
+        .service(at("/v1/assets/{assetId}/as/{form}").get(openwop::projections::show))
         .service(at("/v1/assets/{assetId}/urls").post(urls::mint))
         .service(at("/v1/assets/{assetId}/retention").get(retention::show))
         .service(at("/v1/assets/{assetId}/holds/{holdId}").put(retention::hold_asset).delete(retention::lift_asset))
@@ -45,6 +50,13 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/audit/checkpoint").get(audit::checkpoint))
         .service(at("/v1/audit/isolation-checks").post(isolation::check))
         .service(at("/.well-known/mediakeep-audit-keys").get(audit::keys))
+        .service(at("/v1/openwop/host-fragment").get(openwop::host::fragment))
+        .service(at("/v1/formats").get(openwop::formats::list))
+        .service(at("/v1/formats/{aliasOrType}").get(openwop::formats::show))
+        .service(below("/v1/formats/{aliasOrType:.+/.+}", "/v1/formats/{aliasOrType}").get(openwop::formats::show))
+        .service(at("/v1/model-capabilities/evaluate").post(openwop::model::evaluate))
+        .service(at("/v1/schemas/lint").post(openwop::model::lint))
+        .service(web::scope(SEAMS).app_data(Pattern(SEAMS)).default_service(web::to(openwop::seams::answer_seam)))
         .service(at("/v1/openapi.json").get(openapi::show))
         .service(at("/.well-known/openwop").get(meta::discovery))
         .service(at("/schemas/envelopes/{kind}.schema.json").get(meta::schema))
@@ -82,6 +94,11 @@ pub struct Pattern(pub &'static str);
 /// A resource that has no method yet.
 fn at(path: &'static str) -> At {
     At { resource: web::resource(path).app_data(Pattern(path)), methods: Vec::new() }
+}
+
+/// A resource that goes by another's pattern.
+fn below(path: &'static str, pattern: &'static str) -> At {
+    At { resource: web::resource(path).app_data(Pattern(pattern)), methods: Vec::new() }
 }
 
 /// A resource and its methods. What answers GET answers HEAD, and any other method hears in `Allow` which there are.

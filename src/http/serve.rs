@@ -14,12 +14,13 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use mediakeep_keys::{Class, Disposition};
-use mediakeep_storage::BlobKey;
 use mediakeep_storage::blob::Blob;
+use mediakeep_storage::{AssetId, BlobKey};
 
 use super::conditional::{self, Conditions, EntityTag, Outcome, Validators, if_range};
 use super::extract::{self, AssetsRead, Caller};
 use super::range::{self, Plan, multipart};
+use crate::access::Principal;
 use crate::app::App;
 use crate::assets::cache::CachedRow;
 use crate::assets::capability::Capability;
@@ -60,13 +61,22 @@ const MAX_AGE: i64 = 300;
     security(())
 )]
 pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> {
-    let app = extract::parts(&request);
     let caller = extract::authenticated(&request).ok();
-    let opened = match fetch::open_capability(&app, token(&request), caller.as_ref()).await {
+    by_token(&request, token(&request), caller.as_ref()).await
+}
+
+/// The bytes that a capability opens, for whoever shows it.
+pub(super) async fn by_token(
+    request: &HttpRequest,
+    token: &str,
+    caller: Option<&Principal>,
+) -> Result<HttpResponse, ApiError> {
+    let app = extract::parts(request);
+    let opened = match fetch::open_capability(&app, token, caller).await {
         Ok(opened) => opened,
         Err(closed) => {
             if let Some((token, reason)) = closed.denied {
-                extract::deny(&request, |denials| denials.capability(&token, caller.as_ref(), reason));
+                extract::deny(request, |denials| denials.capability(&token, caller, reason));
             }
             return Err(closed.error.into());
         }
@@ -78,9 +88,9 @@ pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> 
             (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
         }
     };
-    let reader = audit::Reader { caller: caller.as_ref(), claims: Some(&opened.capability.claims) };
+    let reader = audit::Reader { caller, claims: Some(&opened.capability.claims) };
     let capability = Some(&*opened.capability);
-    respond(&app, &request, Grant { row: &opened.row, capability, reader, cache_control, wish }).await
+    respond(&app, request, Grant { row: &opened.row, capability, reader, cache_control, wish }).await
 }
 
 /// The bytes of an asset, for a credential of its tenant.
@@ -109,12 +119,20 @@ pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> 
     security(("bearer" = ["assets:read"]))
 )]
 pub async fn bound(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
-    let app = extract::parts(&request);
-    let asset = extract::asset_id(&request)?;
-    let row = fetch::open_bound(&app, &caller.principal.tenant, asset).await?;
-    let reader = audit::Reader { caller: Some(&caller.principal), claims: None };
+    of_asset(&request, &caller.principal, extract::asset_id(&request)?).await
+}
+
+/// The bytes of an asset of the caller's tenant.
+pub(super) async fn of_asset(
+    request: &HttpRequest,
+    caller: &Principal,
+    asset: AssetId,
+) -> Result<HttpResponse, ApiError> {
+    let app = extract::parts(request);
+    let row = fetch::open_bound(&app, &caller.tenant, asset).await?;
+    let reader = audit::Reader { caller: Some(caller), claims: None };
     let cache_control = HeaderValue::from_static("no-store");
-    respond(&app, &request, Grant { row: &row, capability: None, reader, cache_control, wish: None }).await
+    respond(&app, request, Grant { row: &row, capability: None, reader, cache_control, wish: None }).await
 }
 
 /// What a browser asks before it asks: answered without a look at the token.

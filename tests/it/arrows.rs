@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("http", &["access", "app", "assets", "audit", "error", "http", "openwop", "projection", "retention"]),
     ("jobs", &["app", "audit", "config", "retention"]),
     ("media", &[]),
-    ("openwop", &["config", "projection"]),
+    ("openwop", &["access", "app", "assets", "config", "projection"]),
     ("projection", &["media"]),
     ("retention", &["access", "app", "assets"]),
     ("server", &["app", "clock", "config", "http", "jobs"]),

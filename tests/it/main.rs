@@ -29,6 +29,7 @@ mod manifest;
 mod middle;
 mod openapi;
 mod oracles;
+mod openwop;
 mod power;
 mod preview;
 mod quickstart;

@@ -89,7 +89,9 @@ async fn what_is_documented_is_there_and_what_is_there_is_documented() {
             .replace("{holdId}", "audit")
             .replace("{capability}", token)
             .replace("{filename}", "name.png")
-            .replace("{kind}", "media.image");
+            .replace("{kind}", "media.image")
+            .replace("{form}", "envelope")
+            .replace("{aliasOrType}", "pdf");
         assert!(!filled.contains('{'), "say what {path} is filled with");
 
         let request = host.stranger().request(method.parse::<Method>().expect("a method"), &filled);
@@ -150,6 +152,13 @@ async fn answers_have_the_shape_that_the_document_gives_them() {
             "get /v1/runs/{runId}/debug-bundle/manifest",
             "200",
             Told::of(owner.get("/v1/runs/run-1/debug-bundle/manifest").await).await.json(),
+        ),
+        ("get /v1/formats", "200", Told::of(host.stranger().get("/v1/formats").await).await.json()),
+        ("get /v1/formats/{aliasOrType}", "200", Told::of(host.stranger().get("/v1/formats/pdf").await).await.json()),
+        (
+            "post /v1/schemas/lint",
+            "200",
+            Told::of(owner.post("/v1/schemas/lint", &json!({"oneOf": []})).await).await.json(),
         ),
         ("get /v1/assets/{assetId}", "404", Told::of(owner.get("/v1/assets/x").await).await.json()),
         ("get /v1/assets", "401", Told::of(host.stranger().get("/v1/assets").await).await.json()),

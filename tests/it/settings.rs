@@ -53,7 +53,7 @@ async fn a_setting_that_cannot_be_stops_the_start_with_its_name_and_its_file() {
         ("delivery.redirect", "[delivery]\nredirect = true".to_owned()),
         ("remote.enabled", "[remote]\nenabled = true".to_owned()),
         ("remote.max_bytes", "[remote]\nmax_bytes = \"1 MiB\"".to_owned()),
-        ("conformance.seams", "[conformance]\nseams = true".to_owned()),
+        ("conformance.tenant", "[conformance]\ntenant = '.hidden'".to_owned()),
         ("uploads.expire", "[uploads]\nexpire = \"1h\"".to_owned()),
         ("limits.tenant_bytes", "[limits]\ntenant_bytes = 5".to_owned()),
         ("limits.tenant_assets", "[limits]\ntenant_assets = \"5\"".to_owned()),

@@ -16,6 +16,8 @@ async fn public_documents_are_kept_for_five_minutes_and_not_sent_twice() {
         ("/schemas/envelopes/media.image.schema.json", "application/schema+json"),
         ("/schemas/envelopes/media.audio.schema.json", "application/schema+json"),
         ("/schemas/envelopes/media.file.schema.json", "application/schema+json"),
+        ("/v1/formats", "application/json"),
+        ("/v1/formats/image%2Fpng", "application/json"),
     ] {
         let first = Told::of(host.stranger().get(path).await).await;
         assert_eq!((first.status, first.header("content-type")), (200, content_type), "{path}");

@@ -171,7 +171,7 @@ impl Operation {
     /// Sends a request that would be good if the ids were the caller's.
     async fn ask(&self, caller: &Caller<'_>, path: Ids<'_>, body: Ids<'_>) -> Told {
         let filled = self.path.replace("{assetId}", path.asset).replace("{runId}", path.run);
-        let filled = filled.replace("{holdId}", "hold-1");
+        let filled = filled.replace("{holdId}", "hold-1").replace("{form}", "envelope");
         let request = caller.request(self.method.clone(), &filled);
         let request = match self.body(body) {
             Some(body) => request.json(&body),

@@ -103,6 +103,15 @@ fn parameter(name: &str) -> Option<(&'static str, Value)> {
             "The hold, by a name of the host's own.",
             json!({"minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._:~-]+$"}),
         ),
+        "form" => ("The shape.", json!({"enum": ["envelope", "content-part", "a2a-part", "attachment-ref", "speech"]})),
+        "by" => (
+            "How the part leads to the bytes: `mediaRef` (if nobody says), `url` or `data` of a `content-part`; `url` (if nobody says) or `raw` of an `a2a-part`. `data` and `raw` only up to the inline cap.",
+            json!({"enum": ["mediaRef", "url", "data", "raw"]}),
+        ),
+        "voiceId" => ("Of `speech`: the voice, said back as it is.", json!({"minLength": 1, "maxLength": 128})),
+        "aliasOrType" => {
+            ("An alias such as `pdf`, or a media type such as `application/pdf`.", json!({"maxLength": 255}))
+        }
         "at" => ("When the sweep would be; absent: now.", json!({"format": "date-time"})),
         "erase" => ("Erases it, whatever its floor; needs `assets:erase`.", json!({})),
         "copies" => ("With `erase`: erases every other asset with the same bytes too.", json!({})),

@@ -30,19 +30,19 @@ pub async fn json<T: DeserializeOwned>(
     payload: web::Payload,
     caller: &Principal,
 ) -> Result<T, ApiError> {
-    let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if !is_json(declared) {
-        let declared = declared.map(printable);
-        return Err(ApiError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
-            "the body has to be application/json",
-        )
-        .with("declared", declared)
-        .with("detected", Value::Null));
-    }
+    json_up_to(request, payload, caller, MAX_JSON).await
+}
+
+/// The same of a body that may carry media, and is longer: it is held while it is read.
+pub async fn json_up_to<T: DeserializeOwned>(
+    request: &HttpRequest,
+    payload: web::Payload,
+    caller: &Principal,
+    most: usize,
+) -> Result<T, ApiError> {
+    must_be_json(request)?;
     uncoded(request)?;
-    let bytes = collect(payload, MAX_JSON).await?;
+    let bytes = collect(payload, most).await?;
     check_depth(&bytes)?;
     let Object { members, tenants, twice } =
         serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
@@ -58,6 +58,20 @@ pub async fn json<T: DeserializeOwned>(
         return Err(ApiError::validation(format!("member {} appears twice", printable(&name))));
     }
     serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| refusal(&error))
+}
+
+/// Refuses a body that does not say that it is JSON.
+pub fn must_be_json(request: &HttpRequest) -> Result<(), ApiError> {
+    let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if is_json(declared) {
+        return Ok(());
+    }
+    let refused = ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        "the body has to be application/json",
+    );
+    Err(refused.with("declared", declared.map(printable)).with("detected", Value::Null))
 }
 
 /// Reads one of an enumeration's words. By itself serde also takes `{"open": null}` for `"open"`.

@@ -196,10 +196,14 @@ impl Publication {
     }
 
     fn audit(&self, record: &AssetRecord, now: Timestamp) -> AuditEvent {
+        let mut details = json!({"bytes": record.bytes, "mimeType": record.mime_type});
+        if let Some(host) = &self.start.from {
+            details["fetchedFrom"] = json!(host);
+        }
         let event = AuditEvent::new(AuditKind::Ingest, &*self.start.principal.id, now)
             .asset(record.id)
             .url(format!("{}.{}", record.id, record.durable.generation))
-            .details(json!({"bytes": record.bytes, "mimeType": record.mime_type}));
+            .details(details);
         match &record.run {
             Some(run) => event.run(run),
             None => event,

@@ -23,6 +23,7 @@ use crate::audit::isolation::Checks;
 use crate::audit::{Denials, ReadTrail};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
+use crate::remote::Remote;
 use crate::telemetry::{Metrics, RequestIds};
 
 mod stores;
@@ -62,6 +63,8 @@ pub struct App {
     pub request_ids: RequestIds,
     /// What uploads were promised of the store's disk.
     pub room: Room,
+    /// Fetches from elsewhere, if that is allowed.
+    pub remote: Remote,
     /// Looks at bytes.
     pub inspector: Inspector,
     /// What every URL begins with, without a slash at the end.
@@ -131,6 +134,7 @@ impl App {
                 None => RowCache::new(),
             },
             room: Room::default(),
+            remote: Remote::default(),
             inspector: Inspector::new(Patience::default(), metrics.inspections()),
             metrics,
             paid: Paid::default(),

@@ -8,7 +8,9 @@
 pub mod assets;
 pub mod audit;
 pub mod body;
+pub mod bundles;
 pub mod conditional;
+pub mod content;
 pub mod disposition;
 pub mod extract;
 pub mod guard;

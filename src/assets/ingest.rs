@@ -55,6 +55,8 @@ pub struct Start {
     pub announced: Option<u64>,
     /// How many they are at most, wrapped as they come: so much room is kept for them.
     pub at_most: Option<u64>,
+    /// The host that they are fetched from.
+    pub from: Option<String>,
 }
 
 /// An upload in progress.
@@ -116,6 +118,11 @@ impl Ingest {
             Some(Work::Store(_)) => members.keepable(self.began_at, longest(&self.app, self.began_at)),
             _ => Ok(()),
         }
+    }
+
+    /// Says which host the bytes are fetched from, for the audit log: its name alone.
+    pub fn came_from(&mut self, host: &str) {
+        self.start.from = Some(host.to_owned());
     }
 
     /// Takes the next bytes.

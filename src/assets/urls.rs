@@ -6,6 +6,7 @@ use mediakeep_storage::record::{MintedUrl, UrlRecord};
 use mediakeep_storage::retention::{Until, after};
 use mediakeep_storage::{AssetId, AssetView, AuditEvent, BlobKey, TenantId, Timestamp};
 use serde_json::json;
+use url::Url;
 
 use super::{AssetError, fetch};
 use crate::access::Principal;
@@ -200,6 +201,20 @@ pub fn asset_of_url(app: &App, tenant: &TenantId, url: &str) -> Option<AssetId> 
     }
     let path = path_of(url).strip_prefix(&app.base_url)?;
     AssetId::parse(path.strip_prefix("/v1/assets/")?.strip_suffix("/content")?).ok()
+}
+
+/// The same of a URL that would lead back to ourselves: `Some(None)` is under our address and names nothing of the tenant's. `None`: it
+/// leads elsewhere.
+pub fn asset_of_own(app: &App, tenant: &TenantId, url: &str) -> Option<Option<AssetId>> {
+    let named = asset_of_url(app, tenant, url);
+    (named.is_some() || is_own(app, url)).then_some(named)
+}
+
+fn is_own(app: &App, url: &str) -> bool {
+    let (Ok(url), Ok(base)) = (Url::parse(url), Url::parse(&app.base_url)) else {
+        return false;
+    };
+    url.origin() == base.origin()
 }
 
 /// What may be a capability in the URL, whatever address the service had when it was recorded.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use mediakeep_storage::TenantId;
 
-use super::settings::{Delivery, Remote, Settings, Uploads};
+use super::settings::{Delivery, Settings, Uploads};
 use super::units::Span;
 
 /// Why a setting cannot be.
@@ -125,14 +125,8 @@ fn bounds(settings: &Settings) -> Option<Refusal> {
 
 /// Settings of features that this version does not have: only their defaults are true.
 fn not_here_yet(settings: &Settings) -> Option<Refusal> {
-    let Settings { remote, .. } = settings;
-    let unset = Remote::default();
     let set = [
         ("delivery.redirect", settings.delivery != Delivery::default()),
-        ("remote.enabled", remote.enabled),
-        ("remote.allow_ports", remote.allow_ports != unset.allow_ports),
-        ("remote.max_bytes", remote.max_bytes != unset.max_bytes),
-        ("remote.timeout", remote.timeout != unset.timeout),
         ("uploads.expire", settings.uploads != Uploads::default()),
     ];
     let (key, _) = set.into_iter().find(|(_, set)| *set)?;

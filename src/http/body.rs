@@ -30,7 +30,17 @@ pub async fn json<T: DeserializeOwned>(
     payload: web::Payload,
     caller: &Principal,
 ) -> Result<T, ApiError> {
-    let bytes = read(request, payload, MAX_JSON).await?;
+    json_up_to(request, payload, caller, MAX_JSON).await
+}
+
+/// The same of a body that may carry media, and is longer: it is held while it is read.
+pub async fn json_up_to<T: DeserializeOwned>(
+    request: &HttpRequest,
+    payload: web::Payload,
+    caller: &Principal,
+    most: usize,
+) -> Result<T, ApiError> {
+    let bytes = read(request, payload, most).await?;
     let Object { members, tenants, twice } = serde_json::from_slice(&bytes).map_err(|error| unread(&error))?;
     if tenants.iter().any(|named| !named.is_null() && named.as_str() != Some(caller.tenant.as_str())) {
         return Err(other_tenant(request, caller));
@@ -58,17 +68,7 @@ pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
 
 /// The bytes of a JSON body that is not too long, not too deep, and not wrapped.
 async fn read(request: &HttpRequest, payload: web::Payload, most: usize) -> Result<BytesMut, ApiError> {
-    let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if !is_json(declared) {
-        let declared = declared.map(printable);
-        return Err(ApiError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
-            "the body has to be application/json",
-        )
-        .with("declared", declared)
-        .with("detected", Value::Null));
-    }
+    must_be_json(request)?;
     uncoded(request)?;
     let bytes = collect(payload, most).await?;
     check_depth(&bytes)?;
@@ -87,6 +87,20 @@ pub fn is_absent(request: &HttpRequest) -> bool {
     let headers = request.headers();
     !headers.contains_key(header::TRANSFER_ENCODING)
         && headers.get(header::CONTENT_LENGTH).is_none_or(|length| length.as_bytes() == b"0")
+}
+
+/// Refuses a body that does not say that it is JSON.
+pub fn must_be_json(request: &HttpRequest) -> Result<(), ApiError> {
+    let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if is_json(declared) {
+        return Ok(());
+    }
+    let refused = ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        "the body has to be application/json",
+    );
+    Err(refused.with("declared", declared.map(printable)).with("detected", Value::Null))
 }
 
 /// Reads one of an enumeration's words. By itself serde also takes `{"open": null}` for `"open"`.

@@ -9,7 +9,9 @@ use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
 mod shared;
 
 use super::openwop::{formats, host, model, projections};
-use super::{assets, audit, isolation, manifest, meta, retention, revocation, runs, serve, upload, urls, usage};
+use super::{
+    assets, audit, bundles, content, isolation, manifest, meta, retention, revocation, runs, serve, upload, urls, usage,
+};
 use crate::audit::isolation::Report;
 use crate::audit::signed::Signature;
 use crate::projection;
@@ -32,7 +34,9 @@ pub struct ErrorBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InlineBody {
     /// The bytes.
-    base64: String,
+    base64: Option<String>,
+    /// Instead of bytes: where they are fetched from, if the operator allows it.
+    url: Option<String>,
     #[serde(flatten)]
     members: IngestMembers,
 }
@@ -108,7 +112,7 @@ pub struct SignedReport {
         runs::list, runs::put, runs::show, runs::refer,
         retention::show, retention::preview, retention::hold_asset, retention::lift_asset,
         retention::hold_run, retention::lift_run, retention::erase_run,
-        manifest::show, usage::show,
+        manifest::show, usage::show, bundles::scrub, bundles::check, bundles::resolve, content::normalize,
         projections::show, host::fragment, formats::list, formats::show, model::evaluate, model::lint,
         audit::events, audit::checkpoint, audit::keys, isolation::check,
         meta::discovery, meta::schema, show, meta::healthz, meta::readyz,

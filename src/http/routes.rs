@@ -9,8 +9,8 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 
 use super::{
-    assets, audit, extract, isolation, manifest, meta, openapi, openwop, retention, revocation, runs, serve, upload,
-    urls, usage,
+    assets, audit, bundles, content, extract, isolation, manifest, meta, openapi, openwop, retention, revocation, runs,
+    serve, upload, urls, usage,
 };
 use crate::error::ApiError;
 
@@ -46,6 +46,10 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/runs/{runId}/holds/{holdId}").put(retention::hold_run).delete(retention::lift_run))
         .service(at("/v1/runs/{runId}/erase").post(retention::erase_run))
         .service(at("/v1/runs/{runId}/debug-bundle/manifest").get(manifest::show))
+        .service(at("/v1/debug-bundles/scrub").post(bundles::scrub))
+        .service(at("/v1/debug-bundles/check").post(bundles::check))
+        .service(at("/v1/debug-bundles/resolve").post(bundles::resolve))
+        .service(at("/v1/content-parts/normalize").post(content::normalize))
         .service(at("/v1/audit/events").get(audit::events))
         .service(at("/v1/audit/checkpoint").get(audit::checkpoint))
         .service(at("/v1/audit/isolation-checks").post(isolation::check))

@@ -24,16 +24,17 @@ use crate::app::App;
 use crate::assets::ingest::{Ingest, Ingested, Start};
 use crate::assets::members::{Members, RawMembers};
 use crate::assets::{fetch, urls};
+pub use crate::base64;
 use crate::error::ApiError;
 use crate::projection::asset::AssetJson;
 use crate::projection::envelope::{self, Carried};
 
-pub mod base64;
+mod elsewhere;
 pub mod inline;
 mod json;
 mod multipart;
 mod raw;
-mod stream;
+pub(super) mod stream;
 
 /// Says that an answer is that of an earlier request with the same idempotency key.
 const REPLAY: &str = "openwop-Idempotent-Replay";
@@ -107,7 +108,7 @@ async fn take(
     uncoded(request)?;
     let idempotency_key = idempotency_key(request.headers())?;
     let incoming = Incoming {
-        start: Start { principal, run, idempotency_key, announced: None, at_most: length(request) },
+        start: Start { principal, run, idempotency_key, announced: None, at_most: length(request), from: None },
         content_type: content_type(request.headers())?,
         app: app.clone(),
         request,
@@ -148,7 +149,7 @@ impl Incoming<'_> {
 }
 
 /// How long the body says it is.
-fn length(request: &HttpRequest) -> Option<u64> {
+pub(super) fn length(request: &HttpRequest) -> Option<u64> {
     request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

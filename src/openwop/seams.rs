@@ -97,8 +97,14 @@ pub async fn store(
     members: Members,
 ) -> Result<AssetView, AssetError> {
     let length = Some(bytes.len() as u64);
-    let start =
-        Start { principal: caller.clone(), run: None, idempotency_key: None, announced: length, at_most: length };
+    let start = Start {
+        principal: caller.clone(),
+        run: None,
+        from: None,
+        idempotency_key: None,
+        announced: length,
+        at_most: length,
+    };
     let mut ingest = Ingest::begin(app, start).await?;
     if let Err(refusal) = ingest.write(bytes).await {
         ingest.abandon().await;

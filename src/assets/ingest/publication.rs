@@ -197,9 +197,12 @@ impl Publication {
     }
 
     fn audit(&self, record: &AssetRecord, now: Timestamp) -> AuditEvent {
-        let event = AuditEvent::new(AuditKind::Ingest, &*self.start.principal.id, now)
-            .asset(record.id)
-            .details(json!({"bytes": record.bytes, "mimeType": record.mime_type}));
+        let mut details = json!({"bytes": record.bytes, "mimeType": record.mime_type});
+        if let Some(host) = &self.start.from {
+            details["fetchedFrom"] = json!(host);
+        }
+        let event =
+            AuditEvent::new(AuditKind::Ingest, &*self.start.principal.id, now).asset(record.id).details(details);
         match &record.run {
             Some(run) => event.run(run),
             None => event,

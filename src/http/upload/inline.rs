@@ -3,18 +3,15 @@
 use bytes::BytesMut;
 
 pub use self::error::InlineError;
-use self::json::{Event, Json};
 use self::members::{KNOWN, Kind};
 use self::payload::PayloadReader;
-use self::string::{Fault, Piece};
 use crate::assets::members::RawMembers;
+use crate::json::string::{Fault, Piece};
+use crate::json::{Event, Json};
 
 mod error;
-mod json;
 mod members;
 mod payload;
-mod percent;
-mod string;
 
 /// Reads one flat object of strings, however it is cut, and decodes the one that carries the bytes on its way.
 ///

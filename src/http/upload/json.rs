@@ -2,9 +2,9 @@
 
 use bytes::BytesMut;
 
-use super::Incoming;
 use super::inline::{InlineError, InlineReader, Limits, Payload};
 use super::stream::Body;
+use super::{Incoming, elsewhere};
 use crate::assets::ingest::{Ingest, Ingested};
 use crate::assets::members::Members;
 use crate::error::ApiError;
@@ -40,8 +40,9 @@ async fn read(incoming: &Incoming<'_>, body: &mut Body, most: u64, ingest: &mut 
     let inline = reader.finish().map_err(|error| refusal(incoming, error))?;
     let mut raw = inline.members;
     match (inline.payload, &raw.url) {
-        (Payload::Missing, Some(_)) => {
-            return Err(ApiError::validation("url: nothing is fetched here; send the bytes").reason("fetch_disabled"));
+        (Payload::Missing, Some(url)) => {
+            let found = elsewhere::take(incoming, url, ingest).await?;
+            raw.mime_type = raw.mime_type.or(found);
         }
         (Payload::Missing, None) => return Err(ApiError::validation("base64: is needed")),
         _ => {}

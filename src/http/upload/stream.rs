@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::http::body::{PATIENCE, cut_off, stopped};
 
 /// A request's body.
-pub(super) struct Body {
+pub(in crate::http) struct Body {
     payload: web::Payload,
     digest: Option<Expected>,
     patience: Duration,
@@ -27,14 +27,14 @@ struct Expected {
 }
 
 impl Body {
-    pub(super) fn new(payload: web::Payload, headers: &HeaderMap) -> Result<Self, ApiError> {
+    pub(in crate::http) fn new(payload: web::Payload, headers: &HeaderMap) -> Result<Self, ApiError> {
         let hash = || digest::Context::new(&digest::SHA256);
         let digest = content_digest(headers)?.map(|right| Expected { hash: hash(), right });
         Ok(Self { payload, digest, patience: PATIENCE, is_empty: true })
     }
 
     /// The next bytes; `None` at the end, which is an end only if there were any, the digest is right and nothing was cut off.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+    pub(in crate::http) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let next = tokio::time::timeout(self.patience, self.payload.next()).await;
         match next.map_err(|_| stopped())? {
             Some(Ok(chunk)) => {

@@ -244,6 +244,13 @@ impl Server {
         answer.json().await.expect("JSON")
     }
 
+    /// The most memory that it has had so far, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("Linux");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
+    }
+
     /// What a GET on it answers.
     pub async fn opens(&self, url: &str) -> u16 {
         self.request(Method::GET, url).send().await.expect("an answer").status().as_u16()

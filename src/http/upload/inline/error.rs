@@ -1,6 +1,6 @@
 //! Why an inline body is refused.
 
-use crate::http::upload::base64::BadBase64;
+use crate::base64::BadBase64;
 
 /// Why a body is refused. Names are shortened and made printable, and no value is ever quoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,8 @@
 use bytes::BytesMut;
 
 use super::InlineError;
-use super::percent::{Part, Percent};
-use crate::http::upload::base64::{BadBase64, Decoder};
+use crate::base64::percent::{Part, Percent};
+use crate::base64::{BadBase64, Decoder};
 
 /// Decodes the string while it comes, and never holds more of it than the head of a URL.
 #[derive(Debug)]

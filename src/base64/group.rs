@@ -4,7 +4,7 @@ use bytes::{BufMut, BytesMut};
 use memchr::memchr2;
 
 /// Up to three characters that wait for the fourth.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     bits: u32,
     held: usize,

@@ -3,15 +3,15 @@
 use memchr::memchr;
 
 /// Decodes `%41` wherever it is cut. A `%` without two digits stands for itself, as in browsers.
-#[derive(Debug, Default)]
-pub(super) struct Percent {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Percent {
     /// The digits read of an escape; nothing outside of one.
     escape: Option<Option<u8>>,
 }
 
 /// What comes out, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part<'a> {
+pub(crate) enum Part<'a> {
     /// Text without an escape.
     Text(&'a [u8]),
     /// The byte that an escape stood for: three characters as sent.
@@ -19,7 +19,7 @@ pub(super) enum Part<'a> {
 }
 
 impl Percent {
-    pub(super) fn push<E>(
+    pub(crate) fn push<E>(
         &mut self,
         mut text: &[u8],
         mut give: impl FnMut(Part<'_>) -> Result<(), E>,
@@ -51,7 +51,7 @@ impl Percent {
         Ok(())
     }
 
-    pub(super) fn finish<E>(mut self, mut give: impl FnMut(Part<'_>) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn finish<E>(mut self, mut give: impl FnMut(Part<'_>) -> Result<(), E>) -> Result<(), E> {
         self.give_back(&mut give)
     }
 

@@ -7,6 +7,7 @@ use memchr::memchr2;
 use self::group::{Alphabet, Group};
 
 mod group;
+pub(crate) mod percent;
 
 /// Decodes one base64 string, with the same result wherever its pieces were cut.
 ///
@@ -15,7 +16,7 @@ mod group;
 /// been a `+`), bits after the last byte that are not zero, a string that ends one character into a group.
 ///
 /// After an error the decoder and what it wrote are of no use.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Decoder {
     alphabet: Option<Alphabet>,
     phase: Phase,
@@ -70,7 +71,7 @@ impl Decoder {
     }
 
     /// Counts characters that stood for one: the piece before was `+`, but it was sent as `%2B`.
-    pub(super) fn skip(&mut self, characters: u64) {
+    pub(crate) fn skip(&mut self, characters: u64) {
         self.offset += characters;
     }
 

@@ -6,14 +6,14 @@ use memchr::memchr2;
 ///
 /// What comes out is valid UTF-8 as a whole; a character may be cut where a chunk was.
 #[derive(Debug, Default)]
-pub(super) struct StringReader {
+pub(crate) struct StringReader {
     escape: Escape,
     utf8: Utf8,
 }
 
 /// What a string goes on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(crate) enum Piece<'a> {
     /// Text as it stands.
     Text(&'a [u8]),
     /// The character that an escape stood for.
@@ -26,14 +26,14 @@ pub(super) enum Piece<'a> {
 
 /// What is wrong, and how far into the input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) at: usize,
-    pub(super) what: &'static str,
+pub(crate) struct Fault {
+    pub(crate) at: usize,
+    pub(crate) what: &'static str,
 }
 
 impl StringReader {
     /// Takes the next piece off `input`, which is not empty, and says how many bytes it was.
-    pub(super) fn next<'a>(&mut self, input: &'a [u8]) -> Result<(Piece<'a>, usize), Fault> {
+    pub(crate) fn next<'a>(&mut self, input: &'a [u8]) -> Result<(Piece<'a>, usize), Fault> {
         if self.escape != Escape::None {
             return self.read_escape(input);
         }

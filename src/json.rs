@@ -2,11 +2,13 @@
 
 use serde::de::IgnoredAny;
 
-use super::string::{Fault, Piece, StringReader};
+use self::string::{Fault, Piece, StringReader};
+
+pub(crate) mod string;
 
 /// Reads a text that is one object, however it is cut. Gives strings as they come and remembers nothing of them.
 #[derive(Debug)]
-pub(super) struct Json {
+pub(crate) struct Json {
     state: State,
     open: Vec<Container>,
     string: StringReader,
@@ -15,7 +17,7 @@ pub(super) struct Json {
 
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event<'a> {
+pub(crate) enum Event<'a> {
     /// Nothing that matters alone.
     Nothing,
     /// The next piece of a member's name.
@@ -33,12 +35,12 @@ pub(super) enum Event<'a> {
 }
 
 impl Json {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { state: State::Start, open: Vec::new(), string: StringReader::default(), word: Vec::new() }
     }
 
     /// Takes something off `input`, which is not empty, and says how many bytes it was.
-    pub(super) fn next<'a>(&mut self, input: &'a [u8]) -> Result<(Event<'a>, usize), Fault> {
+    pub(crate) fn next<'a>(&mut self, input: &'a [u8]) -> Result<(Event<'a>, usize), Fault> {
         match self.state {
             State::InName => {
                 let (piece, used) = self.string.next(input)?;
@@ -60,12 +62,17 @@ impl Json {
     }
 
     /// How many objects and arrays are open: 1 among the members of the text's own object.
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
 
+    /// The number, `true`, `false` or `null` that was read last.
+    pub(crate) fn word(&self) -> &[u8] {
+        &self.word
+    }
+
     /// Whether the object is complete.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
@@ -114,6 +121,9 @@ impl Json {
     /// Reads a number, `true`, `false` or `null` up to the byte that cannot belong to it.
     fn read_word(&mut self, input: &[u8]) -> Result<(Event<'static>, usize), Fault> {
         let used = input.iter().position(|byte| !is_of_word(*byte)).unwrap_or(input.len());
+        if self.word.len() + used > MAX_WORD {
+            return Err(Fault { at: 0, what: "a number of more than 4096 characters" });
+        }
         self.word.extend_from_slice(&input[..used]);
         if used == input.len() {
             return Ok((Event::Nothing, used));
@@ -129,6 +139,9 @@ impl Json {
 
 /// The depth that any JSON body may have.
 const MAX_DEPTH: usize = 64;
+
+/// The longest number that is held while it is looked at.
+const MAX_WORD: usize = 4096;
 
 fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')

@@ -1,0 +1,346 @@
+//! Content parts of messages (RFC 0091), made ready for a log: each media part by one source, bytes stored and named by `mediaRef`.
+//!
+//! The order is the protocol's: whether a part's modality is allowed at all comes before anything else, and all parts are looked at
+//! before anything is stored. What was stored before a later part failed stays, referenced by the run. A part is a JSON object; what it
+//! says besides its type and source passes as it is, but for a trust that nobody here can vouch for.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use mediakeep_storage::{AssetId, RunId};
+use serde_json::{Map, Value, json};
+
+use crate::access::Principal;
+use crate::app::App;
+use crate::assets::ingest::{Ingest, Start};
+use crate::assets::members::RawMembers;
+use crate::assets::{AssetError, fetch, urls};
+use crate::base64::Decoder;
+use crate::remote::RemoteError;
+
+/// The types of parts that are media, as the protocol calls them.
+const MEDIA: [&str; 3] = ["image", "audio", "document"];
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Wish {
+    /// The run that the bytes are stored for.
+    pub run: RunId,
+    /// The messages.
+    pub messages: Vec<Value>,
+    /// Which types of parts are allowed beside `text`.
+    pub modalities: Vec<String>,
+    /// The longest part, in bytes.
+    pub most: Option<u64>,
+    /// Whether `url` parts are fetched.
+    pub fetch: bool,
+}
+
+/// Why the messages are not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// A part of a type that is not allowed.
+    #[error("{path}: {modality} is not among the modalities")]
+    Modality {
+        /// Which part.
+        path: String,
+        /// Its type.
+        modality: String,
+    },
+    /// A part that is not what it should be.
+    #[error("{path}: {what}")]
+    Invalid {
+        /// Which.
+        path: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Its base64 is none.
+    #[error("{path}/data: character {offset} does not belong there")]
+    Base64 {
+        /// Which part.
+        path: String,
+        /// Which character.
+        offset: u64,
+    },
+    /// Some `mediaRef`s, or URLs of ours, name nothing of this tenant: these parts.
+    #[error("unknown assets at {paths:?}")]
+    Unknown {
+        /// Where.
+        paths: Vec<String>,
+    },
+    /// What its URL leads to cannot be had.
+    #[error("{path}/url: {error}")]
+    Remote {
+        /// Which part.
+        path: String,
+        /// Why.
+        error: RemoteError,
+    },
+    /// Something of the assets.
+    #[error(transparent)]
+    Asset(#[from] AssetError),
+}
+
+/// A media part.
+#[derive(Debug)]
+struct Part {
+    message: usize,
+    part: usize,
+    source: Source,
+}
+
+/// Where its bytes are.
+#[derive(Debug)]
+enum Source {
+    /// In the part, in base64.
+    Data(String),
+    /// In an asset.
+    Ref(String),
+    /// Behind a URL.
+    Url(String),
+}
+
+/// The messages in the protocol's own words, with their bytes stored.
+pub async fn normalize(app: &Arc<App>, caller: &Principal, mut wish: Wish) -> Result<Vec<Value>, ContentError> {
+    gate(&wish)?;
+    let parts = read(&wish.messages)?;
+    let most = wish.most.unwrap_or(u64::MAX).min(app.settings.limits.max_upload_bytes.0);
+    look_at(app, caller, &parts, most, wish.fetch).await?;
+    for Part { message, part, source } in parts {
+        let path = path(message, part);
+        let object = wish.messages[message]["content"][part].as_object_mut();
+        let Some(object) = object else {
+            continue;
+        };
+        name(object);
+        let declared = object.get("mimeType").and_then(Value::as_str).map(str::to_owned);
+        let stored = match source {
+            Source::Data(text) => Some(store_data(app, caller, &wish.run, &text, declared, &path).await?),
+            Source::Url(url) if wish.fetch => match urls::asset_of_own(app, &caller.tenant, &url) {
+                Some(own) => own,
+                None => Some(store_url(app, caller, &wish.run, &url, declared, most, &path).await?),
+            },
+            Source::Url(_) | Source::Ref(_) => None,
+        };
+        if let Some(asset) = stored {
+            for source in ["data", "dataBase64", "url"] {
+                object.remove(source);
+            }
+            object.insert("mediaRef".to_owned(), json!(format!("blob:{asset}")));
+        }
+    }
+    Ok(wish.messages)
+}
+
+/// Each part's type against the modalities: before anything else is asked of it.
+fn gate(wish: &Wish) -> Result<(), ContentError> {
+    let allowed: Vec<&str> = wish.modalities.iter().map(|modality| proper(modality)).collect();
+    for (message, value) in wish.messages.iter().enumerate() {
+        for (part, value) in value["content"].as_array().into_iter().flatten().enumerate() {
+            let path = path(message, part);
+            let Some(kind) = value["type"].as_str() else {
+                return Err(ContentError::Invalid { path, what: "a part is an object with a type" });
+            };
+            if kind != "text" && !allowed.contains(&proper(kind)) {
+                let modality = kind.chars().take(64).collect();
+                return Err(ContentError::Modality { path, modality });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The media parts, each with one source.
+fn read(messages: &[Value]) -> Result<Vec<Part>, ContentError> {
+    let mut parts = Vec::new();
+    for (message, value) in messages.iter().enumerate() {
+        let whole = |what| ContentError::Invalid { path: format!("/messages/{message}"), what };
+        let object = value.as_object().ok_or_else(|| whole("a message is an object"))?;
+        let content = match object.get("content") {
+            None | Some(Value::Null | Value::String(_)) => continue,
+            Some(Value::Array(content)) => content,
+            Some(_) => return Err(whole("content is a string or a list of parts")),
+        };
+        for (part, value) in content.iter().enumerate() {
+            let invalid = |what| ContentError::Invalid { path: path(message, part), what };
+            let kind = value["type"].as_str().unwrap_or_default();
+            if kind == "text" {
+                value["text"].as_str().ok_or_else(|| invalid("a text part has a text"))?;
+                continue;
+            }
+            if !MEDIA.contains(&proper(kind)) {
+                return Err(invalid("a part is text, image, audio or document"));
+            }
+            value["mimeType"]
+                .as_str()
+                .filter(|name| name.contains('/'))
+                .ok_or_else(|| invalid("it needs a mimeType"))?;
+            let source = source(value).ok_or_else(|| invalid("exactly one of url, mediaRef and data"))?;
+            parts.push(Part { message, part, source });
+        }
+    }
+    Ok(parts)
+}
+
+fn source(part: &Value) -> Option<Source> {
+    let given = ["data", "dataBase64", "mediaRef", "url"].map(|name| part.get(name).filter(|value| !value.is_null()));
+    let mut given = given.into_iter().enumerate().filter_map(|(at, value)| Some((at, value?)));
+    let (Some((at, value)), None) = (given.next(), given.next()) else {
+        return None;
+    };
+    let value = value.as_str()?.to_owned();
+    Some(match at {
+        0 | 1 => Source::Data(value),
+        2 => Source::Ref(value),
+        _ => Source::Url(value),
+    })
+}
+
+/// What can be said of each part before anything is stored: its base64, its size, whether its asset is there.
+async fn look_at(app: &App, caller: &Principal, parts: &[Part], most: u64, fetches: bool) -> Result<(), ContentError> {
+    let mut unknown = Vec::new();
+    for Part { message, part, source } in parts {
+        let path = path(*message, *part);
+        let asset = match source {
+            Source::Data(text) => {
+                let bytes = decode(text, &path, async |_| Ok(())).await?;
+                if bytes > most {
+                    return Err(AssetError::TooLarge { limit: most }.into());
+                }
+                continue;
+            }
+            Source::Ref(name) => name.strip_prefix("blob:").and_then(|id| AssetId::parse(id).ok()),
+            Source::Url(url) if fetches => match urls::asset_of_own(app, &caller.tenant, url) {
+                Some(own) => own,
+                None => continue,
+            },
+            Source::Url(_) => continue,
+        };
+        let row = match asset {
+            Some(asset) => fetch::open_bound(app, &caller.tenant, asset).await,
+            None => Err(AssetError::NotFound),
+        };
+        match row {
+            Ok(row) if row.view.record.bytes > most => return Err(AssetError::TooLarge { limit: most }.into()),
+            Ok(_) => {}
+            Err(AssetError::NotFound) => unknown.push(path),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if unknown.is_empty() { Ok(()) } else { Err(ContentError::Unknown { paths: unknown }) }
+}
+
+/// The part in the protocol's own words; a trust that was given is taken back.
+fn name(part: &mut Map<String, Value>) {
+    let kind = part.get("type").and_then(Value::as_str).map(proper).unwrap_or_default().to_owned();
+    part.insert("type".to_owned(), Value::from(kind));
+    if part.contains_key("contentTrust") {
+        part.insert("contentTrust".to_owned(), Value::from("untrusted"));
+    }
+}
+
+async fn store_data(
+    app: &Arc<App>,
+    caller: &Principal,
+    run: &RunId,
+    text: &str,
+    declared: Option<String>,
+    path: &str,
+) -> Result<AssetId, ContentError> {
+    let mut ingest = begin(app, caller, run).await?;
+    let fed = decode(text, path, async |bytes| Ok(ingest.write(bytes).await?)).await;
+    finish(ingest, declared, fed.map(drop)).await
+}
+
+async fn store_url(
+    app: &Arc<App>,
+    caller: &Principal,
+    run: &RunId,
+    url: &str,
+    declared: Option<String>,
+    most: u64,
+    path: &str,
+) -> Result<AssetId, ContentError> {
+    let failed = |error| ContentError::Remote { path: path.to_owned(), error };
+    let mut fetched = app.remote.fetch(&app.settings.remote, url).await.map_err(failed)?;
+    let mut ingest = begin(app, caller, run).await?;
+    ingest.came_from(&fetched.host);
+    let feed = async {
+        let mut bytes = 0;
+        while let Some(chunk) = fetched.chunk().await.map_err(failed)? {
+            bytes += chunk.len() as u64;
+            if bytes > most {
+                return Err(AssetError::TooLarge { limit: most }.into());
+            }
+            ingest.write(chunk).await?;
+        }
+        Ok(())
+    };
+    let fed = feed.await;
+    finish(ingest, declared, fed).await
+}
+
+async fn begin(app: &Arc<App>, caller: &Principal, run: &RunId) -> Result<Ingest, ContentError> {
+    let start = Start {
+        principal: caller.clone(),
+        run: Some(run.clone()),
+        idempotency_key: None,
+        announced: None,
+        at_most: None,
+        from: None,
+    };
+    Ok(Ingest::begin(app, start).await?)
+}
+
+async fn finish(
+    ingest: Ingest,
+    mime_type: Option<String>,
+    fed: Result<(), ContentError>,
+) -> Result<AssetId, ContentError> {
+    let members = RawMembers { mime_type, delivery: Some("url".to_owned()), ..RawMembers::default() }.check();
+    match (fed, members) {
+        (Ok(()), Ok(members)) => Ok(ingest.finish(members).await?.view.record.id),
+        (Err(error), _) => {
+            ingest.abandon().await;
+            Err(error)
+        }
+        (_, Err(error)) => {
+            ingest.abandon().await;
+            Err(error.into())
+        }
+    }
+}
+
+/// So much base64 is decoded at once.
+const STEP: usize = 64 << 10;
+
+/// Decodes, gives each piece away, and says how many bytes there were: at least one.
+async fn decode(
+    text: &str,
+    path: &str,
+    mut give: impl AsyncFnMut(Bytes) -> Result<(), ContentError>,
+) -> Result<u64, ContentError> {
+    let bad = |bad: crate::base64::BadBase64| ContentError::Base64 { path: path.to_owned(), offset: bad.offset };
+    let (mut decoder, mut out, mut bytes) = (Decoder::new(), BytesMut::new(), 0);
+    for step in text.as_bytes().chunks(STEP) {
+        decoder.push(step, &mut out).map_err(bad)?;
+        bytes += out.len() as u64;
+        give(out.split().freeze()).await?;
+    }
+    decoder.finish(&mut out).map_err(bad)?;
+    bytes += out.len() as u64;
+    if !out.is_empty() {
+        give(out.freeze()).await?;
+    }
+    if bytes == 0 { Err(AssetError::Empty.into()) } else { Ok(bytes) }
+}
+
+/// The protocol's own name of a type.
+fn proper(kind: &str) -> &str {
+    if kind == "file" { "document" } else { kind }
+}
+
+fn path(message: usize, part: usize) -> String {
+    format!("/messages/{message}/content/{part}")
+}

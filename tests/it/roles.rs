@@ -170,6 +170,18 @@ fn body(operation: &Operation, asset: &Asset, run: &str) -> Option<Value> {
         ("POST", "/v1/urls/revoke") => Some(json!({"label": "press"})),
         ("POST", "/v1/urls/introspect") => Some(json!({"url": asset.url})),
         ("POST", "/v1/audit/isolation-checks") => Some(json!({"sample": 1})),
+        ("POST", "/v1/model-capabilities/evaluate") => Some(json!({
+            "nodeId": "n", "required": [], "substitutionSupported": false,
+            "active": {"provider": "p", "model": "m", "capabilities": []},
+        })),
+        ("POST", "/v1/schemas/lint") => Some(json!({"type": "object"})),
+        ("POST", "/v1/debug-bundles/scrub" | "/v1/debug-bundles/check") => {
+            Some(json!({"bundleVersion": "1.0", "run": {"runId": run}, "events": [{"payload": {"url": asset.url}}]}))
+        }
+        ("POST", "/v1/debug-bundles/resolve") => Some(json!({"urls": [asset.url]})),
+        ("POST", "/v1/content-parts/normalize") => Some(json!({
+            "runId": run, "messages": [{"role": "user", "content": [{"type": "text", "text": "a word"}]}],
+        })),
         // It takes none: one that comes all the same is not looked at.
         ("POST", "/v1/runs/{runId}/erase") => None,
         _ => operation.body(Ids { asset: &asset.id, run }),

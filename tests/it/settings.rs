@@ -96,7 +96,7 @@ fn a_variable_that_cannot_be_stops_the_start_with_its_name() {
         ("MEDIAKEEP__NONSENSE", "1"),
         ("MEDIAKEEP__RETENTION__GRACE", "12"),
         ("MEDIAKEEP__RETENTION__DEFAULT_RUN_LOG", "1d"),
-        ("MEDIAKEEP__CONFORMANCE__SEAMS", "true"),
+        ("MEDIAKEEP__DELIVERY__REDIRECT", "true"),
         ("MEDIAKEEP__SERVER__LISTEN", "0.0.0.0:0"),
         ("MEDIAKEEP__SERVER__LISTEN", "localhost"),
         ("MEDIAKEEP__SERVER__PUBLIC_BASE_URL", "media.example.com"),

@@ -14,6 +14,7 @@
 //! and nothing else; nor in which order one sweep ends things.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::AssetIndex;
@@ -45,8 +46,14 @@ pub type Subject = Arc<dyn AssetIndex>;
 macro_rules! tell {
     ($make:ident; $($room:ident: $($story:ident),+;)+) => {$($(
         eprintln!("{}: {}", stringify!($room), stringify!($story).replace('_', " "));
-        Box::pin($room::$story($make().await)).await;
+        let index = Box::pin($make()).await;
+        apart(|| $room::$story(index)).await;
     )+)+};
+}
+
+/// Makes a future in a frame of its own: a hundred of them in one would be more than a thread's stack.
+fn apart<Fut: Future>(make: impl FnOnce() -> Fut) -> Pin<Box<Fut>> {
+    Box::pin(make())
 }
 
 /// Tells every story to an index of its own, which `make` makes: new and empty each time.

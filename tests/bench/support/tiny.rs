@@ -154,7 +154,7 @@ fn frames() -> Vec<Tiny> {
         of("frames everywhere of an MP3", b"", b"\xff\xfb\x90\x64"),
         of("syncs of an MP3", b"ID3\x04\0\0\0\0\0\0", b"\xff\xf3\x14"),
         of("tags of an MP3", b"ID3\x04\0\0\0\0\0\0", b"ID3\x04\0\0\0\0\0\0"),
-        of("a tag's frames", b"ID3\x04\0\0\x02\x3f\x7f\x7f", b"TXXX\0\0\0\0\0\0"),
+        of("a tag's frames", b"ID3\x04\0\0\x02\x3f\x7f\x7f", b"TIT2\0\0\0\0\0\0"),
         of("the smallest frames of an AAC", b"\xff\xf1\x50\x80\0\xff\xfc", b"\xff\xf1\x50\x80\0\xff\xfc"),
         of("syncs of an AC-3", b"\x0b\x77", b"\x0b\x77\0\0\0\x40"),
         of(

@@ -6,19 +6,17 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::iter::Peekable;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use std::vec;
 
 use bytes::{Bytes, BytesMut};
 use mediakeep_storage::index::AssetQuery;
 use mediakeep_storage::{AssetId, AssetView, RunId, TenantId};
 use serde_json::json;
 
-use super::body::Body;
-use super::scan::{Edit, Finding, Found, MANIFEST, What};
+use super::answer::Scrubbed;
+use super::body::Reader;
+use super::found::{Finding, Found, MANIFEST, What};
 use super::spool::Spool;
 use super::text::Media;
 use super::{BundleError, Reading};
@@ -53,8 +51,11 @@ pub async fn scrub(app: &Arc<App>, caller: &Principal, bundle: Reading<'_>) -> R
     let assets = work.store(&found).await?;
     let (stored, spool) = (work.stored, work.spool);
     let manifest = manifest(app, &caller.tenant, &run).await?;
-    let rewritten =
-        found.edits.iter().filter(|edit| matches!(edit.what, What::Media(_) | What::Quoted(_) | What::Link(_))).count();
+    let rewritten = found
+        .edits
+        .iter()
+        .filter(|edit| matches!(edit.what, What::Media(..) | What::Quoted(_) | What::Link(..)))
+        .count();
     let findings: Vec<_> = found.findings.iter().filter(|finding| TOLD.contains(&finding.code)).map(told).collect();
     let scrub = json!({"stored": stored, "rewritten": rewritten, "findings": findings});
     let insert = match found.manifest {
@@ -107,7 +108,7 @@ impl Work<'_> {
         let used: BTreeSet<usize> = found
             .edits
             .iter()
-            .filter_map(|edit| if let What::Media(at) | What::Quoted(at) = edit.what { Some(at) } else { None })
+            .filter_map(|edit| if let What::Media(at, _) | What::Quoted(at) = edit.what { Some(at) } else { None })
             .collect();
         self.know(used.iter().map(|at| &found.media[*at])).await?;
         let nothing = AssetId::generate(self.app.now());
@@ -169,7 +170,7 @@ impl Work<'_> {
                 at_most: bytes,
                 from: None,
             };
-            let mut ingest = Ingest::begin(self.app, start).await?;
+            let mut ingest = Ingest::begin_at(self.app, start, self.spool.slot()).await?;
             if let Err(error) = self.feed(media, &mut ingest).await {
                 ingest.abandon().await;
                 return Err(error);
@@ -189,7 +190,7 @@ impl Work<'_> {
     }
 
     async fn feed(&mut self, media: &Media, ingest: &mut Ingest) -> Result<(), BundleError> {
-        let (mut body, mut string) = (Body::new(media.form), StringReader::default());
+        let (mut body, mut string) = (Reader::new(media.form), StringReader::default());
         let (mut at, mut out) = (media.body.start, BytesMut::new());
         let changed = || BundleError::from(io::Error::other("the bundle on the disk is not what was read"));
         while at < media.body.end {
@@ -250,82 +251,4 @@ async fn manifest(app: &App, tenant: &TenantId, run: &RunId) -> Result<String, B
     }
     let signed = signed(&app.live().ring, &manifest).map_err(|error| AssetError::Internal(error.to_string()))?;
     Ok(signed.to_string())
-}
-
-/// The answer, read piece by piece: the bundle as it was but for what is written anew, and what was done.
-#[derive(Debug)]
-pub struct Scrubbed {
-    spool: Spool,
-    at: u64,
-    end: u64,
-    edits: Peekable<vec::IntoIter<Edit>>,
-    /// What the media became.
-    urls: Vec<String>,
-    app: Arc<App>,
-    insert: Option<(Range<u64>, String)>,
-    head: Option<&'static str>,
-    tail: Option<String>,
-    /// What was read of the bundle last, and from where.
-    window: (u64, Bytes),
-}
-
-/// A piece is at least so long, but for the last.
-const PIECE: usize = 32 << 10;
-
-impl Scrubbed {
-    /// The next piece; `None` at the end.
-    pub async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        let mut out = BytesMut::with_capacity(PIECE * 2);
-        out.extend_from_slice(self.head.take().unwrap_or_default().as_bytes());
-        while out.len() < PIECE {
-            let insert = self.insert.as_ref().map_or(u64::MAX, |(range, _)| range.start);
-            let edit = self.edits.peek().map_or(u64::MAX, |edit| edit.range.start);
-            let stop = insert.min(edit).min(self.end);
-            if self.at < stop {
-                let piece = self.window(stop).await?;
-                out.extend_from_slice(&piece);
-            } else if edit <= insert && edit < self.end {
-                self.write_edit(&mut out);
-            } else if let Some((range, text)) = self.insert.take() {
-                out.extend_from_slice(text.as_bytes());
-                self.at = range.end;
-            } else if let Some(tail) = self.tail.take() {
-                out.extend_from_slice(tail.as_bytes());
-            } else {
-                break;
-            }
-        }
-        Ok((!out.is_empty()).then(|| out.freeze()))
-    }
-
-    fn write_edit(&mut self, out: &mut BytesMut) {
-        let Some(Edit { range, what }) = self.edits.next() else {
-            return;
-        };
-        if range.start < self.at {
-            return;
-        }
-        match what {
-            What::Media(at) => out.extend_from_slice(self.urls[at].as_bytes()),
-            What::Link(asset) => out.extend_from_slice(urls::bound_url(&self.app, asset).as_bytes()),
-            What::Quoted(at) => out.extend_from_slice(format!("\"{}\"", self.urls[at]).as_bytes()),
-            What::Null => out.extend_from_slice(b"null"),
-            What::Name => out.extend_from_slice(b"url"),
-        }
-        self.at = range.end;
-    }
-
-    /// What the bundle says from here on, at most to `stop`.
-    async fn window(&mut self, stop: u64) -> io::Result<Bytes> {
-        let (from, read) = &self.window;
-        if !(*from..from + read.len() as u64).contains(&self.at) {
-            self.window = (self.at, self.spool.read(&(self.at..self.end)).await?);
-        }
-        let (from, read) = &self.window;
-        let begin = usize::try_from(self.at - from).unwrap_or(0);
-        let length = usize::try_from(stop - self.at).unwrap_or(usize::MAX);
-        let piece = read.slice(begin..begin.saturating_add(length).min(read.len()));
-        self.at += piece.len() as u64;
-        Ok(piece)
-    }
 }

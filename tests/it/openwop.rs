@@ -4,6 +4,7 @@ use jsonschema::Validator;
 use serde_json::Value;
 
 mod blobs;
+mod fetch;
 mod formats;
 mod host;
 mod model;

@@ -69,8 +69,11 @@ fn is_local(name: &str) -> bool {
 
 /// Whether the address, where it stands in the URL at all, stands there as everybody writes it. A relative one names no host.
 fn is_spelled(raw: &str, address: Ipv4Addr) -> bool {
-    // What a parser drops or takes for something else (WHATWG URL §4.4).
+    // What a parser takes for something else, or drops (WHATWG URL §4.4).
     let raw = raw.trim().replace('\\', "/");
+    if raw.contains(['\t', '\n', '\r']) {
+        return false;
+    }
     let is_scheme = |text: &str| text.eq_ignore_ascii_case("http") || text.eq_ignore_ascii_case("https");
     let rest = match raw.split_once(':') {
         Some((scheme, rest)) if is_scheme(scheme) => rest,

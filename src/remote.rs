@@ -18,6 +18,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
@@ -61,6 +62,43 @@ impl Resolver for System {
     }
 }
 
+/// Asks another one, of so many names at a time.
+///
+/// A look-up cannot be taken back: whoever gives it up leaves it with a thread until the system does, and whose name server says nothing
+/// would have all of them. Who waits for a turn waits in the time of the fetch.
+#[derive(Debug)]
+pub struct Bounded {
+    inner: Arc<dyn Resolver>,
+    turns: Arc<Semaphore>,
+}
+
+impl Bounded {
+    /// At most so many at a time.
+    pub fn new(inner: Arc<dyn Resolver>, at_most: usize) -> Self {
+        Self { inner, turns: Arc::new(Semaphore::new(at_most)) }
+    }
+}
+
+impl Resolver for Bounded {
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        async move {
+            let turn = self.turns.clone().acquire_owned().await.map_err(io::Error::other)?;
+            let (inner, host) = (self.inner.clone(), host.to_owned());
+            // In a task of its own, which has the turn to its end, whether or not anybody waits for it.
+            let asked = tokio::spawn(async move {
+                let found = inner.resolve(&host).await;
+                drop(turn);
+                found
+            });
+            asked.await.map_err(io::Error::other)?
+        }
+        .boxed()
+    }
+}
+
+/// So many names are looked up at a time: a fraction of the threads that files are read and written by.
+const LOOK_UPS: usize = 32;
+
 /// The network as the fetcher sees it.
 #[derive(Debug, Clone)]
 pub struct Net {
@@ -90,7 +128,8 @@ pub struct Fetched {
 
 impl Default for Remote {
     fn default() -> Self {
-        Self { net: RwLock::new(Net { resolver: Arc::new(System), allows: address::is_public }) }
+        let resolver = Arc::new(Bounded::new(Arc::new(System), LOOK_UPS));
+        Self { net: RwLock::new(Net { resolver, allows: address::is_public }) }
     }
 }
 

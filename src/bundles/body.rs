@@ -169,6 +169,12 @@ impl Meter {
         }
     }
 
+    /// Whether what was read may end here.
+    pub(super) fn may_end(&self, out: &mut BytesMut) -> bool {
+        out.clear();
+        !self.failed && self.body.clone().finish(out).is_ok()
+    }
+
     /// What was read is not what it is about.
     pub(super) fn spoil(&mut self) {
         self.failed = true;

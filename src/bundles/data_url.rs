@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use bytes::BytesMut;
 
-use super::body::{Form, Meter, Weighed};
+use super::body::{Form, Meter};
 use super::text::Media;
 use super::word::Word;
 use super::words::is_delimiter;
@@ -55,7 +55,7 @@ pub(super) struct Open {
     last: u64,
     width: Option<u64>,
     /// What it was up to the last line break at which it could be decoded.
-    good: Option<(u64, Weighed)>,
+    good: Option<(u64, Meter)>,
 }
 
 /// What the head of a `data:` URL says.
@@ -237,8 +237,8 @@ impl Open {
             line.feeds += feeds;
         } else if self.believes(Some(byte)) {
             self.keep_line();
-            if let Some(weighed) = self.meter.clone().finish(out) {
-                self.good = Some((at, weighed));
+            if self.meter.may_end(out) {
+                self.good = Some((at, self.meter.clone()));
             }
             self.line = Some(Line { from: at, feeds, text: Word::default() });
         } else {
@@ -307,8 +307,8 @@ impl Open {
         if form == Form::UrlText && declared.is_none() && self.has_space {
             return Ended::Nothing;
         }
-        let (end, weighed, whole) = match (self.meter.clone().finish(out), self.good) {
-            (None, Some((good, weighed))) => (good, Some(weighed), false),
+        let (end, weighed, whole) = match (self.meter.clone().finish(out), self.good.take()) {
+            (None, Some((good, meter))) => (good, meter.finish(out), false),
             (weighed, _) => (end, weighed, is_first && at_end),
         };
         match weighed {

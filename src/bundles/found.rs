@@ -87,9 +87,10 @@ impl Found {
         self.media.push(media);
     }
 
-    pub(super) fn finding(&mut self, path: String, code: &'static str, message: &'static str) {
+    /// Something is wrong there.
+    pub(super) fn finding(&mut self, path: impl FnOnce() -> String, code: &'static str, message: &'static str) {
         if self.findings.len() < MAX_FINDINGS {
-            self.findings.push(Finding { path, code, message });
+            self.findings.push(Finding { path: path(), code, message });
         }
     }
 

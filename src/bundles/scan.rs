@@ -1,6 +1,7 @@
 //! A bundle read once, as it comes: what in it is media, what links to assets, what is wrong with it, and where all of that stands.
 //!
-//! Memory: one string's first kilobyte and one word of it, the open objects, and a list of what was found ([`super::found`]), with a bound each.
+//! Memory: one string's first kilobyte and one word of it, the open objects, and a list of what was found ([`super::found`]), with a
+//! bound each.
 
 use bytes::BytesMut;
 
@@ -74,7 +75,7 @@ impl<'a> Scanner<'a> {
 
     fn take(&mut self, event: Event<'_>, first: u8, at: u64) -> Result<(), BundleError> {
         match event {
-            Event::Name(Piece::End) => self.end_name(at),
+            Event::Name(Piece::End) => self.end_name(at)?,
             Event::Text(Piece::End) => self.end_text(at)?,
             Event::Name(piece) | Event::Text(piece) => self.inside(piece, at),
             Event::TextBegins => {
@@ -137,9 +138,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn end_name(&mut self, at: u64) {
+    fn end_name(&mut self, at: u64) -> Result<(), BundleError> {
         let Some(text) = self.text.take() else {
-            return;
+            return Ok(());
         };
         let from = text.from();
         let mut told = text.finish(at, &self.links, &mut self.out);
@@ -149,11 +150,12 @@ impl<'a> Scanner<'a> {
             frame.is_hidden = !told.links.is_empty() || !told.data_urls.is_empty() || told.broken_url;
         }
         // A name that is a link travels like any other.
-        self.note_links(&told.links);
+        self.note_links(&told.links)?;
         self.store_urls(&mut told);
         if let [root] = self.frames.as_slice() {
             self.outer.note_member(&root.name);
         }
+        self.found.bounded()
     }
 
     fn end_text(&mut self, at: u64) -> Result<(), BundleError> {
@@ -164,7 +166,7 @@ impl<'a> Scanner<'a> {
         let mut told = text.finish(at, &self.links, &mut self.out);
         self.note_tenant(told.text.as_deref())?;
         self.outer.note_text(&self.frames, told.text.as_deref());
-        self.note_links(&told.links);
+        self.note_links(&told.links)?;
         match self.frames.last_mut() {
             Some(frame) if !frame.is_array => {
                 match &told.text {
@@ -247,25 +249,26 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The value that is read, or the object that was read with this member of it.
-    fn path(&self, member: Option<&str>) -> String {
-        let mut path = String::new();
-        for frame in &self.frames {
-            path.push('/');
-            path.push_str(&frame.step());
-        }
-        if let Some(member) = member {
-            path.push('/');
-            path.push_str(member);
-        }
-        path
-    }
-
     fn finding(&mut self, code: &'static str, message: &'static str) {
         self.finding_at(None, code, message);
     }
 
     fn finding_at(&mut self, member: Option<&str>, code: &'static str, message: &'static str) {
-        self.found.finding(self.path(member), code, message);
+        let frames = &self.frames;
+        self.found.finding(|| path(frames, member), code, message);
     }
+}
+
+/// The value that is read, or the object that was read with this member of it.
+fn path(frames: &[Frame], member: Option<&str>) -> String {
+    let mut path = String::new();
+    for frame in frames {
+        path.push('/');
+        path.push_str(&frame.step());
+    }
+    if let Some(member) = member {
+        path.push('/');
+        path.push_str(member);
+    }
+    path
 }

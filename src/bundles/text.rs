@@ -8,6 +8,7 @@ use bytes::BytesMut;
 
 use super::body::{Form, Meter, Weighed};
 use super::data_url::DataUrl;
+use super::found::{MAX_MEDIA, MAX_MENTIONS};
 use super::links::{Links, Met};
 use super::nested::Nested;
 use super::words::Words;
@@ -45,6 +46,13 @@ pub(super) struct Told {
     pub(super) data_urls: Vec<DataUrl>,
     /// Links of ours, or that look so, and where they stand in the bundle.
     pub(super) links: Vec<Met>,
+}
+
+impl Told {
+    /// Whether it has more than a bundle may have: nothing more is looked for.
+    pub(super) fn is_full(&self) -> bool {
+        self.links.len() > MAX_MENTIONS || self.data_urls.len() > MAX_MEDIA
+    }
 }
 
 /// A string while it is read.

@@ -32,6 +32,10 @@ pub(super) struct Words {
     /// Whether it may still be the head of a `data:` URL as a whole.
     is_head: bool,
     has_percent: bool,
+    /// Where its last `data:` begins, until a comma follows it.
+    scheme: Option<usize>,
+    /// Up to where no head of a percent-encoded one begins.
+    tried: usize,
     /// Whether there was anything but blanks.
     begun: bool,
     url: Option<Open>,
@@ -39,7 +43,9 @@ pub(super) struct Words {
 
 impl Default for Words {
     fn default() -> Self {
-        Self { word: Word::default(), is_first: true, is_head: true, has_percent: false, begun: false, url: None }
+        let word = Word::default();
+        let (scheme, tried) = (None, 0);
+        Self { word, is_first: true, is_head: true, has_percent: false, scheme, tried, begun: false, url: None }
     }
 }
 
@@ -55,7 +61,7 @@ impl Words {
     ) {
         let is_plain = at.end - at.start == piece.len() as u64;
         let mut index = 0;
-        while index < piece.len() {
+        while index < piece.len() && !told.is_full() {
             let rest = &piece[index..];
             let place = if is_plain { at.start + index as u64..at.end } else { at.clone() };
             match &mut self.url {
@@ -101,7 +107,7 @@ impl Words {
         let has_percent = &mut self.has_percent;
         let stop = rest.iter().position(|byte| {
             *has_percent |= *byte == b'%';
-            *byte == b',' || is_delimiter(*byte) || *has_percent && matches!(byte, b'c' | b'C')
+            matches!(byte, b',' | b':') || is_delimiter(*byte) || *has_percent && matches!(byte, b'c' | b'C')
         });
         let run = stop.unwrap_or(rest.len());
         let place = |range: Range<usize>| match is_plain {
@@ -122,10 +128,9 @@ impl Words {
         let body = place.end;
         self.hold(&[byte], place, links, told);
         match byte {
+            b':' => self.scheme = scheme_at_end(self.word.bytes()).or(self.scheme),
             b',' => self.begin_url(body, links, told),
-            b'c' | b'C' if self.word.bytes().to_ascii_lowercase().ends_with(b"base64%2c") => {
-                self.begin_inner_url(body, links, told);
-            }
+            b'c' | b'C' if ends_with(self.word.bytes(), b"base64%2c") => self.begin_inner_url(body, links, told),
             _ => {}
         }
         stop + 1
@@ -158,13 +163,18 @@ impl Words {
             told.links.push(met);
         }
         self.word.drop_front(cut);
+        self.scheme = self.scheme.and_then(|at| at.checked_sub(cut));
+        self.tried = self.tried.saturating_sub(cut);
         (self.is_first, self.is_head) = (false, false);
     }
 
     /// Whether the word up to here, which ends with a comma, is the head of a `data:` URL.
     fn begin_url(&mut self, body: u64, links: &Links<'_>, told: &mut Told) {
         self.is_head = false;
-        let Some((at, declared, is_base64)) = head(self.word.bytes()) else {
+        let Some(at) = self.scheme.take() else {
+            return;
+        };
+        let Some((declared, is_base64)) = head(&self.word.bytes()[at..]) else {
             return;
         };
         let is_first = self.is_first && at == 0;
@@ -178,11 +188,19 @@ impl Words {
 
     /// The same of one that stands in another URL, percent-encoded: only base64 has an end there.
     fn begin_inner_url(&mut self, body: u64, links: &Links<'_>, told: &mut Told) {
-        let Some(inner) = self.word.decoded() else {
+        // What was looked at before ended with a comma, and no head has one.
+        let mut part = Word::default();
+        self.word.copy_to(&mut part, self.tried..self.word.len());
+        let is_first = self.is_first && self.tried == 0;
+        self.tried = self.word.len();
+        let Some(inner) = part.decoded() else {
             return;
         };
-        if let Some((at, declared, true)) = head(inner.bytes()) {
-            let is_first = self.is_first && at == 0;
+        let Some(at) = find_scheme(inner.bytes()) else {
+            return;
+        };
+        if let Some((declared, true)) = head(&inner.bytes()[at..]) {
+            let is_first = is_first && at == 0;
             let from = inner.places(&(at..at + 1)).start;
             self.open(Head { from, body, form: Form::UrlBase64, declared, is_first, layers: 1 }, links, told);
         }
@@ -208,7 +226,7 @@ impl Words {
 
     fn end_word(&mut self, links: &Links<'_>, told: &mut Told) {
         let word = std::mem::take(&mut self.word);
-        self.has_percent = false;
+        (self.has_percent, self.scheme, self.tried) = (false, None, 0);
         if !word.is_empty() {
             told.links.append(&mut links.of(&word));
         }
@@ -222,24 +240,33 @@ fn begins_url(word: &[u8]) -> bool {
     word.len() >= SCHEME.len() && word[..SCHEME.len()].eq_ignore_ascii_case(SCHEME)
 }
 
-/// Where in a word that ends with a comma the head of a `data:` URL stands: the type it names, and whether it says base64.
-fn head(word: &[u8]) -> Option<(usize, Option<String>, bool)> {
-    let at = find_scheme(word)?;
-    let head = String::from_utf8_lossy(word.get(at + SCHEME.len()..word.len() - 1)?);
+/// What the head of a `data:` URL says, which ends with a comma: the type that it names, and whether base64 follows.
+fn head(head: &[u8]) -> Option<(Option<String>, bool)> {
+    if head.len() > MAX_HEAD {
+        return None;
+    }
+    let head = String::from_utf8_lossy(head.get(SCHEME.len()..head.len() - 1)?);
     let mut fields = head.split(';').map(str::trim);
     let media_type = fields.next().unwrap_or_default();
     let is_base64 = fields.next_back().is_some_and(|last| last.eq_ignore_ascii_case("base64"));
     let named = !head.starts_with(' ') && (media_type.is_empty() || media_type.contains('/'));
-    let declared = Some(media_type.to_owned()).filter(|name| !name.is_empty());
-    (head.len() <= MAX_HEAD && named).then_some((at, declared, is_base64))
+    named.then(|| (Some(media_type.to_owned()).filter(|name| !name.is_empty()), is_base64))
+}
+
+/// Where the `data:` begins that the word ends with, if that is no end of a longer name.
+fn scheme_at_end(word: &[u8]) -> Option<usize> {
+    let at = word.len().checked_sub(SCHEME.len())?;
+    let is_name = at.checked_sub(1).is_some_and(|before| word[before].is_ascii_alphanumeric());
+    (ends_with(word, SCHEME) && !is_name).then_some(at)
+}
+
+fn ends_with(word: &[u8], end: &[u8]) -> bool {
+    word.len().checked_sub(end.len()).is_some_and(|at| word[at..].eq_ignore_ascii_case(end))
 }
 
 /// The last `data:` of a word that is no end of a longer name.
 fn find_scheme(word: &[u8]) -> Option<usize> {
-    let places = (0..(word.len() + 1).saturating_sub(SCHEME.len())).rev();
-    places
-        .filter(|at| begins_url(&word[*at..]))
-        .find(|at| at.checked_sub(1).is_none_or(|before| !word[before].is_ascii_alphanumeric()))
+    (SCHEME.len()..=word.len()).rev().find_map(|end| scheme_at_end(&word[..end]))
 }
 
 /// What cannot stand in a URL, and what a text puts around one.

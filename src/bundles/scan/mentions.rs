@@ -4,14 +4,18 @@ use std::collections::HashSet;
 
 use mediakeep_storage::AssetId;
 
-use super::Scanner;
-use crate::bundles::found::{Edit, Mention, What};
+use super::{Scanner, path};
+use crate::bundles::BundleError;
+use crate::bundles::found::{Edit, MAX_MENTIONS, Mention, What};
 use crate::bundles::links::{Link, Met};
 use crate::bundles::object::NAMES;
 
 impl Scanner<'_> {
     /// Takes note of the links in a string or a name.
-    pub(super) fn note_links(&mut self, links: &[Met]) {
+    pub(super) fn note_links(&mut self, links: &[Met]) -> Result<(), BundleError> {
+        if links.len() > MAX_MENTIONS {
+            return Err(BundleError::TooMany { what: "links in one string", limit: MAX_MENTIONS });
+        }
         let mut met = HashSet::new();
         for Met { link, place, layers } in links {
             let asset = match link {
@@ -34,6 +38,7 @@ impl Scanner<'_> {
                 self.mention(asset);
             }
         }
+        Ok(())
     }
 
     /// Takes note of an asset that is named by id or `mediaRef`.
@@ -52,7 +57,7 @@ impl Scanner<'_> {
     }
 
     fn mention(&mut self, asset: Option<AssetId>) {
-        let path = self.path(None);
+        let path = path(&self.frames, None);
         let mention = Mention { path, asset, bytes: None, sha256: None, is_over: false };
         if let Some(frame) = self.frames.last_mut().filter(|frame| NAMES.contains(&frame.name.as_str())) {
             frame.mentions.push(self.found.mentions.len());

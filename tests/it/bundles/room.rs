@@ -74,6 +74,25 @@ async fn a_scrub_has_one_of_the_tenants_places_from_its_first_byte_to_its_last()
 }
 
 #[tokio::test]
+async fn a_scrub_whose_sender_goes_away_leaves_nothing_and_gives_its_place_back() {
+    let host = Host::with(|settings| settings.limits.uploads_per_tenant = 1).await;
+    let media = bundle(&json!({"base64": BASE64.encode(&noise(300_000, 1)), "mimeType": "text/plain"}));
+    let running = begin(&host, SCRUB, &media.to_string()).await;
+    begun(&host).await;
+
+    drop(running);
+
+    for _ in 0..1_000 {
+        if host.app().upload_slots(&"acme".parse().expect("a tenant")).available_permits() == 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(host.becomes_bare().await);
+    assert_eq!(scrubbed(&host.owner("acme"), &media).await["scrub"]["stored"], 1);
+}
+
+#[tokio::test]
 async fn a_scrub_for_which_there_is_no_room_is_refused_and_leaves_nothing() {
     let host = Host::with(|settings| settings.store.min_free = Size(u64::MAX / 2)).await;
     let told =

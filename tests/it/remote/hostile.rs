@@ -1,12 +1,15 @@
 //! The other side does what it likes.
 
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use mediakeep::config::units::Span;
-use mediakeep::remote::Net;
 use mediakeep::remote::address::is_public;
+use mediakeep::remote::{Bounded, Net, Resolver};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -146,4 +149,26 @@ async fn whoever_has_no_place_has_nothing_fetched() {
     assert_eq!(count.load(Ordering::SeqCst), 0);
     drop(held);
     assert_eq!(owner.post("/v1/content-parts/normalize", &parts).await.status(), 200);
+}
+
+/// Counts who asks it, and never answers.
+#[derive(Debug, Default)]
+struct Silent(AtomicUsize);
+
+impl Resolver for Silent {
+    fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        std::future::pending().boxed()
+    }
+}
+
+#[tokio::test]
+async fn names_that_nobody_answers_for_take_a_bounded_number_of_look_ups_also_when_they_are_given_up() {
+    let silent = Arc::new(Silent::default());
+    let bounded = Bounded::new(silent.clone(), 2);
+    for _ in 0..5 {
+        let given_up = tokio::time::timeout(Duration::from_millis(20), bounded.resolve("x.test")).await;
+        assert!(given_up.is_err());
+    }
+    assert_eq!(silent.0.load(Ordering::SeqCst), 2);
 }

@@ -1,6 +1,6 @@
 //! Debug bundles: what a host exports of a run, without its media and without anything that opens by itself.
 //!
-//! A bundle is read once, as it comes ([`scan`]), by a tokenizer that keeps nothing but what it found and where. To check it that is all.
+//! A bundle is read once, as it comes (`scan`), by a tokenizer that keeps nothing but what it found and where. To check it that is all.
 //! To scrub it, the body lies on the disk meanwhile ([`spool`]): nothing is stored before the last byte was read and was right, and the
 //! answer is the same bytes again but for the places that are written anew ([`scrub`]). So number spellings, the order of members, members
 //! that stand there twice, escapes and white space come through as they were.

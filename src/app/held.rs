@@ -1,7 +1,7 @@
 //! Memory for request bodies that are held whole while they are worked on.
 //!
 //! Most bodies are read as they come. Those that are not are JSON of up to `limits.max_json_bytes`, and what is made of them takes about as
-//! much again; so all of them together, at any time, have room for [`BODIES`] of the longest. Who finds none is asked to come again.
+//! much again; so all of them together, at any time, have room for two of the longest. Who finds none is asked to come again.
 
 use std::sync::Arc;
 

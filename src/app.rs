@@ -26,8 +26,10 @@ use crate::config::{ConfigError, Settings};
 use crate::remote::Remote;
 use crate::telemetry::{Metrics, RequestIds};
 
+pub mod held;
 mod stores;
 
+use held::Held;
 use stores::Stores;
 
 /// Everything that a request needs.
@@ -63,6 +65,8 @@ pub struct App {
     pub request_ids: RequestIds,
     /// What uploads were promised of the store's disk.
     pub room: Room,
+    /// Memory for bodies that are held whole.
+    pub held: Held,
     /// Fetches from elsewhere, if that is allowed.
     pub remote: Remote,
     /// Looks at bytes.
@@ -134,6 +138,7 @@ impl App {
                 None => RowCache::new(),
             },
             room: Room::default(),
+            held: Held::new(settings.limits.max_json_bytes.0),
             remote: Remote::default(),
             inspector: Inspector::new(Patience::default(), metrics.inspections()),
             metrics,

@@ -30,7 +30,7 @@ use crate::app::App;
 use crate::assets::AssetError;
 use crate::assets::ingest::Ingest;
 use crate::assets::members::{Members, RawMembers};
-use crate::assets::once::{self, Weighed};
+use crate::assets::once::{self, Keeper, Weighed};
 use crate::base64::{BadBase64, Decoder};
 use crate::retention::{artifacts, runs};
 
@@ -171,6 +171,7 @@ async fn store(
 ) -> Result<HashMap<usize, AssetId>, ArtifactError> {
     let digests = raws.iter().map(|raw| raw.weighed.sha256);
     let mut known = once::known(app, &caller.tenant, run, digests).await?;
+    let keeper = Keeper { app, caller, run, slot: None };
     let mut stored = HashMap::with_capacity(raws.len());
     for Raw { part, weighed, members } in raws {
         let Part::Raw { base64, .. } = &wish.parts[*part] else {
@@ -187,7 +188,7 @@ async fn store(
                     }
                     Ok::<_, ArtifactError>(())
                 };
-                once::keep(app, caller, run, *weighed, members, feed).await?.0
+                keeper.keep(*weighed, members, feed).await?.0
             }
         };
         known.insert(weighed.sha256, asset);

@@ -1,12 +1,13 @@
 //! Debug bundles: what a host exports of a run, without its media and without anything that opens by itself.
 //!
-//! A bundle is read once, as it comes ([`scan`]), by a tokenizer that keeps nothing but what it found and where. To check it that is all.
+//! A bundle is read once, as it comes (`scan`), by a tokenizer that keeps nothing but what it found and where. To check it that is all.
 //! To scrub it, the body lies on the disk meanwhile ([`spool`]): nothing is stored before the last byte was read and was right, and the
 //! answer is the same bytes again but for the places that are written anew ([`scrub`]). So number spellings, the order of members, members
 //! that stand there twice, escapes and white space come through as they were.
 //!
 //! Neither the body nor the answer is ever in memory: what is has a bound (one word of 8 KiB, 64 open objects, 10,000 media, 50,000
-//! mentions, 1,000 findings).
+//! mentions, 1,000 findings). What lies on the disk is bounded as uploads are: a scrub has one of the tenant's places from its first byte
+//! to the last of its answer, and writes only where `store.min_free` remains.
 
 use std::io;
 
@@ -15,20 +16,27 @@ use mediakeep_storage::StorageError;
 use crate::access::Principal;
 use crate::app::App;
 use crate::assets::AssetError;
-use crate::assets::ingest::room::Promise;
 
+pub mod answer;
 mod body;
 pub mod check;
+mod data_url;
+pub mod found;
 mod links;
+mod nested;
 mod object;
+mod outer;
 pub mod resolve;
-pub mod scan;
+mod scan;
 pub mod scrub;
 pub mod spool;
 mod text;
+mod word;
+mod words;
 
+use found::Found;
 use links::Links;
-use scan::{Found, Scanner};
+use scan::Scanner;
 use spool::Spool;
 
 /// Why a bundle is not taken.
@@ -81,7 +89,7 @@ impl From<io::Error> for BundleError {
 #[derive(Debug)]
 pub struct Reading<'a> {
     scanner: Scanner<'a>,
-    spool: Option<(Spool, Promise)>,
+    spool: Option<Spool>,
     read: u64,
     limit: u64,
 }
@@ -97,9 +105,7 @@ impl<'a> Reading<'a> {
     pub async fn to_scrub(app: &'a App, caller: &'a Principal, length: Option<u64>) -> Result<Self, BundleError> {
         let reading = Self::to_check(app, caller);
         let room = length.unwrap_or(0).min(reading.limit);
-        let promise = app.room.promise(room, app.blobs.free_space(), app.settings.store.min_free.0);
-        let promise = promise.ok_or(AssetError::Storage(StorageError::Full { store: "store" }))?;
-        Ok(Self { spool: Some((Spool::new(&app.settings).await?, promise)), ..reading })
+        Ok(Self { spool: Some(Spool::new(app, &caller.tenant, room).await?), ..reading })
     }
 
     /// Takes the next piece.
@@ -109,14 +115,13 @@ impl<'a> Reading<'a> {
             return Err(AssetError::TooLarge { limit: self.limit }.into());
         }
         self.scanner.push(chunk)?;
-        if let Some((spool, promise)) = &mut self.spool {
-            promise.take(chunk.len() as u64);
+        if let Some(spool) = &mut self.spool {
             spool.write(chunk).await?;
         }
         Ok(())
     }
 
     fn finish(self) -> Result<(Found, Option<Spool>), BundleError> {
-        Ok((self.scanner.finish()?, self.spool.map(|(spool, _)| spool)))
+        Ok((self.scanner.finish()?, self.spool))
     }
 }

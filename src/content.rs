@@ -104,7 +104,7 @@ enum Source {
 /// The messages in the protocol's own words, with their bytes stored.
 pub async fn normalize(app: &Arc<App>, caller: &Principal, mut wish: Wish) -> Result<Vec<Value>, ContentError> {
     gate(&wish)?;
-    let parts = read(&wish.messages)?;
+    let parts = read(&mut wish.messages)?;
     let most = wish.most.unwrap_or(u64::MAX).min(app.settings.limits.max_upload_bytes.0);
     look_at(app, caller, &parts, most, wish.fetch).await?;
     for Part { message, part, source } in parts {
@@ -151,18 +151,18 @@ fn gate(wish: &Wish) -> Result<(), ContentError> {
     Ok(())
 }
 
-/// The media parts, each with one source.
-fn read(messages: &[Value]) -> Result<Vec<Part>, ContentError> {
+/// The media parts, each with one source. Bytes are taken out of their messages: they are held once.
+fn read(messages: &mut [Value]) -> Result<Vec<Part>, ContentError> {
     let mut parts = Vec::new();
-    for (message, value) in messages.iter().enumerate() {
+    for (message, value) in messages.iter_mut().enumerate() {
         let whole = |what| ContentError::Invalid { path: format!("/messages/{message}"), what };
-        let object = value.as_object().ok_or_else(|| whole("a message is an object"))?;
-        let content = match object.get("content") {
+        let object = value.as_object_mut().ok_or_else(|| whole("a message is an object"))?;
+        let content = match object.get_mut("content") {
             None | Some(Value::Null | Value::String(_)) => continue,
             Some(Value::Array(content)) => content,
             Some(_) => return Err(whole("content is a string or a list of parts")),
         };
-        for (part, value) in content.iter().enumerate() {
+        for (part, value) in content.iter_mut().enumerate() {
             let invalid = |what| ContentError::Invalid { path: path(message, part), what };
             let kind = value["type"].as_str().unwrap_or_default();
             if kind == "text" {
@@ -183,17 +183,19 @@ fn read(messages: &[Value]) -> Result<Vec<Part>, ContentError> {
     Ok(parts)
 }
 
-fn source(part: &Value) -> Option<Source> {
-    let given = ["data", "dataBase64", "mediaRef", "url"].map(|name| part.get(name).filter(|value| !value.is_null()));
-    let mut given = given.into_iter().enumerate().filter_map(|(at, value)| Some((at, value?)));
-    let (Some((at, value)), None) = (given.next(), given.next()) else {
+fn source(part: &mut Value) -> Option<Source> {
+    const NAMES: [&str; 4] = ["data", "dataBase64", "mediaRef", "url"];
+    let mut given = NAMES.into_iter().filter(|name| part.get(name).is_some_and(|value| !value.is_null()));
+    let (Some(name), None) = (given.next(), given.next()) else {
         return None;
     };
-    let value = value.as_str()?.to_owned();
-    Some(match at {
-        0 | 1 => Source::Data(value),
-        2 => Source::Ref(value),
-        _ => Source::Url(value),
+    let Value::String(value) = part.get_mut(name)? else {
+        return None;
+    };
+    Some(match name {
+        "mediaRef" => Source::Ref(value.clone()),
+        "url" => Source::Url(value.clone()),
+        _ => Source::Data(std::mem::take(value)),
     })
 }
 
@@ -263,11 +265,12 @@ async fn store_url(
     path: &str,
 ) -> Result<AssetId, ContentError> {
     let failed = |error| ContentError::Remote { path: path.to_owned(), error };
-    let mut fetched = app.remote.fetch(&app.settings.remote, url).await.map_err(failed)?;
+    // The place first: whoever may not upload now has nothing fetched.
     let mut ingest = begin(app, caller, run).await?;
-    ingest.came_from(&fetched.host);
     let feed = async {
         let mut bytes = 0;
+        let mut fetched = app.remote.fetch(&app.settings.remote, url).await.map_err(failed)?;
+        ingest.came_from(&fetched.host);
         while let Some(chunk) = fetched.chunk().await.map_err(failed)? {
             bytes += chunk.len() as u64;
             if bytes > most {

@@ -70,6 +70,12 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message).with("limit", limit)
     }
 
+    /// 503: there is no room now for what would have to be held.
+    pub fn busy() -> Self {
+        let message = "too much is held in memory now; try again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", message).retry_after(RETRY_AFTER)
+    }
+
     /// The same with a member of `details`.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());

@@ -72,7 +72,7 @@ pub struct Ingest {
     looked_at: u64,
     promise: Promise,
     work: Option<Work>,
-    _slot: OwnedSemaphorePermit,
+    _slot: Arc<OwnedSemaphorePermit>,
 }
 
 /// What an ingest made.
@@ -92,14 +92,17 @@ const LOOK_EVERY: u64 = 8 << 20;
 impl Ingest {
     /// Claims the key, announces the upload, takes one of the tenant's places.
     pub async fn begin(app: &Arc<App>, start: Start) -> Result<Self, AssetError> {
-        let limit = app.settings.limits.max_upload_bytes.0;
-        if start.announced.is_some_and(|bytes| bytes > limit) {
-            return Err(AssetError::TooLarge { limit });
-        }
+        Self::announced_fits(app, &start)?;
+        let slot = app.upload_slots(&start.principal.tenant).try_acquire_owned().map_err(|_| AssetError::Busy)?;
+        Self::begin_at(app, start, Arc::new(slot)).await
+    }
+
+    /// The same at a place that the caller has: several uploads in turn, as one request makes them.
+    pub async fn begin_at(app: &Arc<App>, start: Start, slot: Arc<OwnedSemaphorePermit>) -> Result<Self, AssetError> {
+        let limit = Self::announced_fits(app, &start)?;
         let (room, least) = (start.at_most.unwrap_or(0).min(limit), app.settings.store.min_free.0);
         let mut promise = app.room.promise(room, app.blobs.free_space(), least).ok_or_else(full)?;
         let tenant = start.principal.tenant.clone();
-        let slot = app.upload_slots(&tenant).try_acquire_owned().map_err(|_| AssetError::Busy)?;
         let claim = start.idempotency_key.as_ref().map(|key| new_claim(&start, key, app.now()));
         // In a task of its own: a caller that goes away meanwhile must not leave a claim that nobody gives up.
         let work = tokio::spawn(Work::begin(app.clone(), tenant, claim, Wish::of(&start, limit))).await;
@@ -110,6 +113,15 @@ impl Ingest {
         }
         let (app, began_at) = (app.clone(), app.now());
         Ok(Self { app, start, began_at, limit, received: 0, looked_at: 0, promise, work: Some(work), _slot: slot })
+    }
+
+    /// The limit, which what was announced does not exceed.
+    fn announced_fits(app: &App, start: &Start) -> Result<u64, AssetError> {
+        let limit = app.settings.limits.max_upload_bytes.0;
+        match start.announced.is_some_and(|bytes| bytes > limit) {
+            true => Err(AssetError::TooLarge { limit }),
+            false => Ok(limit),
+        }
     }
 
     /// Refuses members that nothing new may have; of a request that is sent again they are compared alone.

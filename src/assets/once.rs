@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mediakeep_storage::index::AssetQuery;
 use mediakeep_storage::{AssetId, Digest, RunId, TenantId};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::AssetError;
 use super::ingest::{Ingest, Start};
@@ -60,41 +61,61 @@ pub async fn known(
     Ok(found)
 }
 
-/// Stores the bytes that `feed` gives for the run, or finds what another request has just made of the same; says which asset that is, and
-/// whether it was made now.
-pub async fn keep<E: From<AssetError>>(
-    app: &Arc<App>,
-    caller: &Principal,
-    run: &RunId,
-    weighed: Weighed,
-    members: &Members,
-    mut feed: impl AsyncFnMut(&mut Ingest) -> Result<(), E>,
-) -> Result<(AssetId, bool), E> {
-    // No caller's key has a colon.
-    let mut key = Some(format!("scrub:{}", weighed.sha256));
-    for _ in 0..WAITS {
+/// Who stores bytes for a run.
+#[derive(Debug)]
+pub struct Keeper<'a> {
+    /// The parts.
+    pub app: &'a Arc<App>,
+    /// Whose assets they become.
+    pub caller: &'a Principal,
+    /// The run.
+    pub run: &'a RunId,
+    /// The place among the tenant's uploads that the caller has; without one each upload takes its own.
+    pub slot: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl Keeper<'_> {
+    /// Stores the bytes that `feed` gives, or finds what another request has just made of the same; says which asset that is, and whether
+    /// it was made now.
+    pub async fn keep<E: From<AssetError>>(
+        &self,
+        weighed: Weighed,
+        members: &Members,
+        mut feed: impl AsyncFnMut(&mut Ingest) -> Result<(), E>,
+    ) -> Result<(AssetId, bool), E> {
+        // No caller's key has a colon.
+        let mut key = Some(format!("scrub:{}", weighed.sha256));
+        for _ in 0..WAITS {
+            let mut ingest = self.begin(weighed, key.clone()).await?;
+            if let Err(error) = feed(&mut ingest).await {
+                ingest.abandon().await;
+                return Err(error);
+            }
+            match ingest.finish(members.clone()).await {
+                Ok(ingested) if ingested.view.record.is_live() => {
+                    return Ok((ingested.view.record.id, !ingested.replayed));
+                }
+                Err(AssetError::IdempotencyInFlight) => tokio::time::sleep(WAIT).await,
+                // What the key made is over, or was said to be something else.
+                Ok(_) | Err(AssetError::IdempotencyMismatch) => key = None,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(AssetError::IdempotencyInFlight.into())
+    }
+
+    async fn begin(&self, weighed: Weighed, idempotency_key: Option<String>) -> Result<Ingest, AssetError> {
         let start = Start {
-            principal: caller.clone(),
-            run: Some(run.clone()),
-            idempotency_key: key.clone(),
+            principal: self.caller.clone(),
+            run: Some(self.run.clone()),
+            idempotency_key,
             announced: Some(weighed.bytes),
             at_most: Some(weighed.bytes),
             from: None,
         };
-        let mut ingest = Ingest::begin(app, start).await?;
-        if let Err(error) = feed(&mut ingest).await {
-            ingest.abandon().await;
-            return Err(error);
-        }
-        match ingest.finish(members.clone()).await {
-            Ok(ingested) if ingested.view.record.is_live() => {
-                return Ok((ingested.view.record.id, !ingested.replayed));
-            }
-            Err(AssetError::IdempotencyInFlight) => tokio::time::sleep(WAIT).await,
-            // What the key made is over, or was said to be something else.
-            Ok(_) | Err(AssetError::IdempotencyMismatch) => key = None,
-            Err(error) => return Err(error.into()),
+        match &self.slot {
+            Some(slot) => Ingest::begin_at(self.app, start, slot.clone()).await,
+            None => Ingest::begin(self.app, start).await,
         }
     }
-    Err(AssetError::IdempotencyInFlight.into())
 }

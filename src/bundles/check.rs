@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use mediakeep_storage::AssetRecord;
 
-use super::scan::{Finding, MAX_FINDINGS, Mention};
+use super::found::{Finding, MAX_FINDINGS, Mention};
 use super::{BundleError, Reading};
 use crate::access::Principal;
 use crate::app::App;

@@ -19,6 +19,9 @@ pub(super) const NAMES: [&str; 4] = ["url", "mediaRef", "ref", "assetId"];
 /// The longest name that a path repeats whole, in bytes.
 const MAX_NAME: usize = 256;
 
+/// What stands in a path for a name that would travel by it.
+const HIDDEN: &str = "[REDACTED]";
+
 /// An object or an array.
 #[derive(Debug, Default)]
 pub(super) struct Frame {
@@ -27,6 +30,8 @@ pub(super) struct Frame {
     /// The member that is read: its name, and where that stands, without its quotation marks.
     pub(super) name: String,
     pub(super) name_at: Range<u64>,
+    /// Whether the name is what no report repeats: it has media or a link in it.
+    pub(super) is_hidden: bool,
     /// Where the value that is read begins.
     pub(super) value_from: u64,
     pub(super) is_empty: bool,
@@ -86,6 +91,7 @@ impl Frame {
     pub(super) fn step(&self) -> String {
         match self.is_array {
             true => self.index.to_string(),
+            false if self.is_hidden => HIDDEN.to_owned(),
             false => {
                 let short: String = self.name.chars().take(MAX_NAME).collect();
                 short.replace('~', "~0").replace('/', "~1")

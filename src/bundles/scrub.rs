@@ -5,18 +5,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::iter::Peekable;
-use std::ops::Range;
 use std::sync::Arc;
-use std::vec;
 
 use bytes::{Bytes, BytesMut};
 use mediakeep_storage::index::AssetQuery;
 use mediakeep_storage::{AssetId, AssetView, Digest, RunId, TenantId};
 use serde_json::json;
 
-use super::body::Body;
-use super::scan::{Edit, Finding, Found, MANIFEST, What};
+use super::answer::Scrubbed;
+use super::body::Reader;
+use super::found::{Finding, Found, MANIFEST, What};
 use super::spool::Spool;
 use super::text::Media;
 use super::{BundleError, Reading};
@@ -25,7 +23,8 @@ use crate::app::App;
 use crate::assets::ingest::Ingest;
 use crate::assets::library::{self, MAX_PAGE};
 use crate::assets::members::{Members, RawMembers};
-use crate::assets::{AssetError, once, urls};
+use crate::assets::once::{self, Keeper};
+use crate::assets::{AssetError, urls};
 use crate::audit::signed::signed;
 use crate::json::string::{Piece, StringReader};
 use crate::projection::manifest::{Counts, Manifest};
@@ -47,8 +46,11 @@ pub async fn scrub(app: &Arc<App>, caller: &Principal, bundle: Reading<'_>) -> R
     let assets = work.store(&found).await?;
     let (stored, spool) = (work.stored, work.spool);
     let manifest = manifest(app, &caller.tenant, &run).await?;
-    let rewritten =
-        found.edits.iter().filter(|edit| matches!(edit.what, What::Media(_) | What::Quoted(_) | What::Link(_))).count();
+    let rewritten = found
+        .edits
+        .iter()
+        .filter(|edit| matches!(edit.what, What::Media(..) | What::Quoted(_) | What::Link(..)))
+        .count();
     let findings: Vec<_> = found.findings.iter().filter(|finding| TOLD.contains(&finding.code)).map(told).collect();
     let scrub = json!({"stored": stored, "rewritten": rewritten, "findings": findings});
     let insert = match found.manifest {
@@ -101,7 +103,7 @@ impl Work<'_> {
         let used: BTreeSet<usize> = found
             .edits
             .iter()
-            .filter_map(|edit| if let What::Media(at) | What::Quoted(at) = edit.what { Some(at) } else { None })
+            .filter_map(|edit| if let What::Media(at, _) | What::Quoted(at) = edit.what { Some(at) } else { None })
             .collect();
         let wanted = used.iter().map(|at| found.media[*at].weighed.sha256);
         self.known = once::known(self.app, &self.caller.tenant, self.run, wanted).await?;
@@ -122,15 +124,18 @@ impl Work<'_> {
 
     /// Stores one of the media, or finds what another scrub has just made of the same bytes.
     async fn keep(&mut self, media: &Media) -> Result<AssetId, BundleError> {
-        let (app, caller, run, members) = (self.app, self.caller, self.run, members(media)?);
+        let members = members(media)?;
+        // At the place of the scrub: what it stores is one upload of the tenant's.
+        let slot = Some(self.spool.slot());
+        let keeper = Keeper { app: self.app, caller: self.caller, run: self.run, slot };
         let feed = async |ingest: &mut Ingest| self.feed(media, ingest).await;
-        let (asset, made) = once::keep(app, caller, run, media.weighed, &members, feed).await?;
+        let (asset, made) = keeper.keep(media.weighed, &members, feed).await?;
         self.stored += u64::from(made);
         Ok(asset)
     }
 
     async fn feed(&mut self, media: &Media, ingest: &mut Ingest) -> Result<(), BundleError> {
-        let (mut body, mut string) = (Body::new(media.form), StringReader::default());
+        let (mut body, mut string) = (Reader::new(media.form), StringReader::default());
         let (mut at, mut out) = (media.body.start, BytesMut::new());
         let changed = || BundleError::from(io::Error::other("the bundle on the disk is not what was read"));
         while at < media.body.end {
@@ -191,82 +196,4 @@ async fn manifest(app: &App, tenant: &TenantId, run: &RunId) -> Result<String, B
     }
     let signed = signed(&app.live().ring, &manifest).map_err(|error| AssetError::Internal(error.to_string()))?;
     Ok(signed.to_string())
-}
-
-/// The answer, read piece by piece: the bundle as it was but for what is written anew, and what was done.
-#[derive(Debug)]
-pub struct Scrubbed {
-    spool: Spool,
-    at: u64,
-    end: u64,
-    edits: Peekable<vec::IntoIter<Edit>>,
-    /// What the media became.
-    urls: Vec<String>,
-    app: Arc<App>,
-    insert: Option<(Range<u64>, String)>,
-    head: Option<&'static str>,
-    tail: Option<String>,
-    /// What was read of the bundle last, and from where.
-    window: (u64, Bytes),
-}
-
-/// A piece is at least so long, but for the last.
-const PIECE: usize = 32 << 10;
-
-impl Scrubbed {
-    /// The next piece; `None` at the end.
-    pub async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        let mut out = BytesMut::with_capacity(PIECE * 2);
-        out.extend_from_slice(self.head.take().unwrap_or_default().as_bytes());
-        while out.len() < PIECE {
-            let insert = self.insert.as_ref().map_or(u64::MAX, |(range, _)| range.start);
-            let edit = self.edits.peek().map_or(u64::MAX, |edit| edit.range.start);
-            let stop = insert.min(edit).min(self.end);
-            if self.at < stop {
-                let piece = self.window(stop).await?;
-                out.extend_from_slice(&piece);
-            } else if edit <= insert && edit < self.end {
-                self.write_edit(&mut out);
-            } else if let Some((range, text)) = self.insert.take() {
-                out.extend_from_slice(text.as_bytes());
-                self.at = range.end;
-            } else if let Some(tail) = self.tail.take() {
-                out.extend_from_slice(tail.as_bytes());
-            } else {
-                break;
-            }
-        }
-        Ok((!out.is_empty()).then(|| out.freeze()))
-    }
-
-    fn write_edit(&mut self, out: &mut BytesMut) {
-        let Some(Edit { range, what }) = self.edits.next() else {
-            return;
-        };
-        if range.start < self.at {
-            return;
-        }
-        match what {
-            What::Media(at) => out.extend_from_slice(self.urls[at].as_bytes()),
-            What::Link(asset) => out.extend_from_slice(urls::bound_url(&self.app, asset).as_bytes()),
-            What::Quoted(at) => out.extend_from_slice(format!("\"{}\"", self.urls[at]).as_bytes()),
-            What::Null => out.extend_from_slice(b"null"),
-            What::Name => out.extend_from_slice(b"url"),
-        }
-        self.at = range.end;
-    }
-
-    /// What the bundle says from here on, at most to `stop`.
-    async fn window(&mut self, stop: u64) -> io::Result<Bytes> {
-        let (from, read) = &self.window;
-        if !(*from..from + read.len() as u64).contains(&self.at) {
-            self.window = (self.at, self.spool.read(&(self.at..self.end)).await?);
-        }
-        let (from, read) = &self.window;
-        let begin = usize::try_from(self.at - from).unwrap_or(0);
-        let length = usize::try_from(stop - self.at).unwrap_or(usize::MAX);
-        let piece = read.slice(begin..begin.saturating_add(length).min(read.len()));
-        self.at += piece.len() as u64;
-        Ok(piece)
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::CONTENT_TYPE;
-use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, http::header, web};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, Visitor};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 use serde_json::{Map, Value};
 
-use super::extract::{other_tenant, printable};
+use super::extract::{other_tenant, parts, printable};
 use crate::access::Principal;
 use crate::error::ApiError;
 
@@ -33,7 +33,8 @@ pub async fn json<T: DeserializeOwned>(
     json_up_to(request, payload, caller, MAX_JSON).await
 }
 
-/// The same of a body that may carry media, and is longer: it is held while it is read.
+/// The same of a body that may carry media, and is longer: it is held while it is read, and takes of the memory that there is for such
+/// bodies ([`crate::app::held`]) until the request is over.
 pub async fn json_up_to<T: DeserializeOwned>(
     request: &HttpRequest,
     payload: web::Payload,
@@ -70,7 +71,7 @@ pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
 async fn read(request: &HttpRequest, payload: web::Payload, most: usize) -> Result<BytesMut, ApiError> {
     must_be_json(request)?;
     uncoded(request)?;
-    let bytes = collect(payload, most).await?;
+    let bytes = collect(request, payload, most).await?;
     check_depth(&bytes)?;
     Ok(bytes)
 }
@@ -177,15 +178,21 @@ fn is_json(declared: Option<&str>) -> bool {
     declared.is_some_and(|mime| mime.essence_str() == "application/json")
 }
 
-async fn collect(mut payload: web::Payload, most: usize) -> Result<BytesMut, ApiError> {
-    let mut bytes = BytesMut::new();
+/// What is as long as any JSON body may be is held without asking; what is longer, only while there is memory for it.
+async fn collect(request: &HttpRequest, mut payload: web::Payload, most: usize) -> Result<BytesMut, ApiError> {
+    let (mut bytes, mut hold) = (BytesMut::new(), parts(request).held.begin());
     while let Some(chunk) = tokio::time::timeout(PATIENCE, payload.next()).await.map_err(|_| stopped())? {
         let chunk = chunk.map_err(|_| cut_off())?;
-        if bytes.len() + chunk.len() > most {
+        let length = bytes.len() + chunk.len();
+        if length > most {
             return Err(ApiError::too_large(most as u64));
+        }
+        if !hold.grow(length.saturating_sub(MAX_JSON.max(bytes.len())) as u64) {
+            return Err(ApiError::busy());
         }
         bytes.extend_from_slice(&chunk);
     }
+    request.extensions_mut().insert(hold);
     Ok(bytes)
 }
 

@@ -10,8 +10,8 @@ use super::body::{answer, json, must_be_json, uncoded};
 use super::extract::{AssetsRead, AssetsWrite, Caller, allowed, parts};
 use super::upload::{length, stream};
 use crate::access::Scope;
+use crate::bundles::found::Finding;
 use crate::bundles::resolve::{MAX_URLS, Resolved, resolve as resolve_urls};
-use crate::bundles::scan::Finding;
 use crate::bundles::{BundleError, Reading, check as checked, scrub as scrubbed};
 use crate::error::ApiError;
 
@@ -103,6 +103,7 @@ pub async fn scrub(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let app = parts(&request);
+    readable(&request)?;
     let mut bundle = Reading::to_scrub(&app, &caller.principal, length(&request)).await.map_err(refusal)?;
     read(&request, payload, &mut bundle).await?;
     let scrubbed = Box::pin(scrubbed::scrub(&app, &caller.principal, bundle)).await.map_err(refusal)?;
@@ -125,6 +126,7 @@ pub async fn check(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let app = parts(&request);
+    readable(&request)?;
     let mut bundle = Reading::to_check(&app, &caller.principal);
     read(&request, payload, &mut bundle).await?;
     let findings = checked::check(&app, &caller.principal, bundle).await.map_err(refusal)?;
@@ -154,13 +156,18 @@ pub async fn resolve(
     Ok(answer(StatusCode::OK, &ResolveAnswer { results }))
 }
 
-async fn read(request: &HttpRequest, payload: web::Payload, bundle: &mut Reading<'_>) -> Result<(), ApiError> {
+/// Refuses what its head shows to be no bundle that is taken.
+fn readable(request: &HttpRequest) -> Result<(), ApiError> {
     must_be_json(request)?;
     uncoded(request)?;
     let most = parts(request).settings.limits.max_json_bytes.0;
-    if length(request).is_some_and(|length| length > most) {
-        return Err(ApiError::too_large(most));
+    match length(request).is_some_and(|length| length > most) {
+        true => Err(ApiError::too_large(most)),
+        false => Ok(()),
     }
+}
+
+async fn read(request: &HttpRequest, payload: web::Payload, bundle: &mut Reading<'_>) -> Result<(), ApiError> {
     let mut body = stream::Body::new(payload, request.headers())?;
     while let Some(chunk) = body.next().await? {
         bundle.push(&chunk).await.map_err(refusal)?;

@@ -91,7 +91,7 @@ fn refusal(error: ContentError) -> ApiError {
 }
 
 /// What a caller hears of a fetch that was not.
-pub(super) fn not_fetched(error: RemoteError) -> ApiError {
+pub(in crate::http) fn not_fetched(error: RemoteError) -> ApiError {
     let reason = match error {
         RemoteError::Disabled => "fetch_disabled",
         RemoteError::Refused(_) => "fetch_refused",

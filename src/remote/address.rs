@@ -56,18 +56,32 @@ pub fn vet(raw: &str, url: &Url, ports: &[u16]) -> Result<(), &'static str> {
     match url.host() {
         None => Err("it has no host"),
         Some(Host::Ipv4(address)) if !is_spelled(raw, address) => Err("its host is a disguised address"),
+        // Whatever a resolver makes of them (RFC 6761 §6.3).
+        Some(Host::Domain(name)) if is_local(name) => Err("its host is this machine"),
         Some(_) => Ok(()),
     }
 }
 
-/// Whether the address, where it stands in the URL at all, stands there as everybody writes it.
+fn is_local(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Whether the address, where it stands in the URL at all, stands there as everybody writes it. A relative one names no host.
 fn is_spelled(raw: &str, address: Ipv4Addr) -> bool {
+    // What a parser takes for something else, or drops (WHATWG URL §4.4).
     let raw = raw.trim().replace('\\', "/");
-    let Some((_, rest)) = raw.split_once("//") else {
-        return true;
+    if raw.contains(['\t', '\n', '\r']) {
+        return false;
+    }
+    let is_scheme = |text: &str| text.eq_ignore_ascii_case("http") || text.eq_ignore_ascii_case("https");
+    let rest = match raw.split_once(':') {
+        Some((scheme, rest)) if is_scheme(scheme) => rest,
+        _ if raw.starts_with("//") => &raw,
+        _ => return true,
     };
-    let host = rest.split(['/', '?', '#', ':']).next().unwrap_or_default();
-    host == address.to_string()
+    let host = rest.strip_prefix("//").and_then(|rest| rest.split(['/', '?', '#', ':']).next());
+    host == Some(address.to_string().as_str())
 }
 
 #[cfg(test)]
@@ -159,6 +173,9 @@ mod tests {
             "http://:word@example.com/",
             "http://example.com:8080/",
             "https://example.com:22/",
+            "http://localhost/",
+            "http://LOCALHOST./",
+            "http://printer.localhost/",
         ] {
             assert!(vetted(raw).is_err(), "{raw}");
         }
@@ -188,8 +205,31 @@ mod tests {
             "http://8.8.8.8./",
             "http://%38.8.8.8/",
             "http://８.8.8.8/",
+            "http:134744072",
+            "http:/8.8.8.8/",
+            "http:///8.8.8.8/",
+            "ht\ttp://134744072/",
+            "http:\n//134744072/",
         ] {
             assert!(vetted(raw).is_err(), "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_that_names_no_host_stays_where_it_is() {
+        let base = Url::parse("http://8.8.8.8/a/b").expect("a URL");
+        for location in ["/c//d", "c", "?x=//y", "//8.8.8.8/c", "http://8.8.8.8/c", "../c"] {
+            assert_eq!(vet(location, &base.join(location).expect("a URL"), &[80]), Ok(()), "{location}");
+        }
+        for location in ["//134744072/", "http://134744072/", "\\\\0x8080808", "//8.8.2056/", "//u@8.8.8.8/"] {
+            assert!(vet(location, &base.join(location).expect("a URL"), &[80]).is_err(), "{location}");
+        }
+    }
+
+    #[test]
+    fn an_address_with_a_zone_is_no_url() {
+        for raw in ["http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/", "http://[::1%25lo]/"] {
+            assert!(Url::parse(raw).is_err(), "{raw}");
         }
     }
 }

@@ -7,8 +7,10 @@ use crate::harness::{Caller, Host};
 
 mod check;
 mod hostile;
+mod leaks;
 mod memory;
 mod resolve;
+mod room;
 mod scrub;
 
 const SCRUB: &str = "/v1/debug-bundles/scrub";

@@ -12,7 +12,7 @@ use crate::harness::Host;
 use crate::harness::bytes::png;
 
 /// The tenant's rows about refusals.
-async fn denied(host: &Host, tenant: &str) -> Vec<AuditRow> {
+pub async fn denied(host: &Host, tenant: &str) -> Vec<AuditRow> {
     // Twice: an owner is looked for in the first round, and told in one of them.
     for _ in 0..2 {
         audit::flush(host.app(), Due::Now).await.expect("written");
@@ -24,7 +24,7 @@ async fn denied(host: &Host, tenant: &str) -> Vec<AuditRow> {
 }
 
 /// How many refusals the rows tell of, for that reason.
-fn count(rows: &[AuditRow], reason: &str) -> u64 {
+pub fn count(rows: &[AuditRow], reason: &str) -> u64 {
     rows.iter().filter_map(|row| row.event.details.as_ref()?["reasons"][reason].as_u64()).sum()
 }
 

@@ -137,6 +137,33 @@ async fn an_index_whose_disk_fills_to_the_last_byte_reads_on_and_takes_uploads_a
     assert_reconciled(&place);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bundle_to_scrub_is_refused_before_it_fills_the_disk_and_frees_what_it_took() {
+    if !has_own_mounts("full_disk::a_bundle_to_scrub_is_refused_before_it_fills_the_disk_and_frees_what_it_took") {
+        return;
+    }
+    let place = Place::with(SHORT);
+    mount(&place.file("blobs"), 32);
+    let server = serve(&place, "8 MiB").await;
+    let scrub = async |length: usize| {
+        // It does not say how long it is.
+        let text = format!("{{\"run\":{{\"runId\":\"run-1\"}},\"t\":\"{}\"}}", "x".repeat(length));
+        let pieces =
+            text.into_bytes().chunks(MIB).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect::<Vec<_>>();
+        let body = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
+        let request =
+            server.request(Method::POST, "/v1/debug-bundles/scrub").header("content-type", "application/json");
+        request.body(body).send().await.expect("an answer").status().as_u16()
+    };
+
+    assert_eq!(scrub(60 * MIB).await, 507);
+
+    assert_eq!(scrub(15 * MIB).await, 200, "what the refused one took is free again");
+    assert_eq!(upload(&server, noise(15 * MIB, 1)).await.0, 201, "and what the other took");
+    assert!(server.stop().await.success());
+    assert_reconciled(&place);
+}
+
 async fn serve(place: &Place, min_free: &str) -> Server {
     let mut command = place.command(&["serve"]);
     command.env("MEDIAKEEP__STORE__MIN_FREE", min_free);

@@ -23,6 +23,7 @@ mod faults;
 mod forks;
 mod full_disk;
 mod holds;
+mod hosts;
 mod ingest;
 mod isolation;
 mod issuers;

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 mod artifacts;
 mod blobs;
+mod fetch;
 mod formats;
 mod host;
 mod model;

@@ -19,6 +19,8 @@ use crate::harness::bytes::png;
 use crate::harness::told::Told;
 use crate::harness::{Caller, Host};
 
+mod hostile;
+
 /// Answers with each of these in turn, and then with the last for ever.
 #[derive(Debug)]
 struct Names(Vec<Vec<IpAddr>>, AtomicUsize);
@@ -37,6 +39,13 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 async fn elsewhere(
     answer: impl Fn(SocketAddr) -> Vec<u8> + Send + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>, Arc<std::sync::Mutex<String>>) {
+    answering(move |_, address| answer(address)).await
+}
+
+/// The same, by what it hears.
+async fn answering(
+    answer: impl Fn(&str, SocketAddr) -> Vec<u8> + Send + 'static,
+) -> (SocketAddr, Arc<AtomicUsize>, Arc<std::sync::Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let (count, heard) = (Arc::new(AtomicUsize::new(0)), Arc::<std::sync::Mutex<String>>::default());
@@ -46,8 +55,9 @@ async fn elsewhere(
             counted.fetch_add(1, Ordering::SeqCst);
             let mut head = vec![0; 8_192];
             let length = stream.read(&mut head).await.unwrap_or(0);
-            told.lock().expect("a text").push_str(&String::from_utf8_lossy(&head[..length]));
-            let _ = stream.write_all(&answer(address)).await;
+            let head = String::from_utf8_lossy(&head[..length]).into_owned();
+            told.lock().expect("a text").push_str(&head);
+            let _ = stream.write_all(&answer(&head, address)).await;
             let _ = stream.shutdown().await;
         }
     });

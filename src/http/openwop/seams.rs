@@ -26,6 +26,7 @@ use crate::http::upload::base64::Decoder;
 use crate::openwop::seams::{self as objects, NoObject};
 
 mod blob;
+mod fetch;
 mod model;
 
 /// A request to a seam, of somebody who may use it.
@@ -56,6 +57,7 @@ pub async fn answer_seam(request: HttpRequest, payload: web::Payload) -> Result<
         ["test", "surface"] if posts => blob::surface(&seam, payload).await,
         ["blob", token] if reads => seam.blob(token).await,
         ["ai", "call"] if posts => model::call(&seam, payload).await,
+        ["http", "safe-fetch"] if posts => fetch::fetch(&seam, payload).await,
         ["test", "evaluate-model-capability-gate"] if posts => model::evaluate(&seam, payload).await,
         _ => Err(ApiError::not_found()),
     }

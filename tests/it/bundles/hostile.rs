@@ -1,11 +1,19 @@
 //! Bundles that are none, and bundles of any shape.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
 use super::{CHECK, MANIFEST, SCRUB, host, send, without_manifest};
+
+/// A text of this length is read in a second or two, or, by whoever looks back at all of it each time, in hours.
+const LENGTH: usize = 256 << 10;
+
+/// Longer than that, on whatever machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn what_is_no_json_object_is_refused_where_it_ceases_to_be_one() {
@@ -51,7 +59,50 @@ async fn more_than_a_bundle_may_have_is_refused() {
     let many = vec!["data:,x"; 10_001];
     let told = send(&owner, SCRUB, &json!({"run": {"runId": "r"}, "many": many}).to_string()).await;
     assert_eq!((told.status, &told.json()["details"]["limit"]), (400, &json!(10_000)));
+    let link = host.url("/a/e30.e30.AAAA");
+    for (piece, count, limit) in [("data:;base64,AAAA ", 10_001, 10_000), (&*format!("{link},"), 50_001, 50_000)] {
+        for bundle in [
+            json!({"run": {"runId": "r"}, "t": piece.repeat(count)}),
+            json!({"run": {"runId": "r"}, piece.repeat(count): 1}),
+        ] {
+            let told = send(&owner, SCRUB, &bundle.to_string()).await;
+            assert_eq!((told.status, &told.json()["details"]["limit"]), (400, &json!(limit)), "{piece}");
+        }
+    }
     assert!(host.is_bare().await);
+}
+
+#[tokio::test]
+async fn no_text_takes_much_longer_than_any_other() {
+    let host = host().await;
+    let owner = host.owner("acme");
+    // Whatever might be looked at again and again.
+    for piece in [
+        ",",
+        ":",
+        "%cc",
+        "base64%2c",
+        "data:",
+        "data:,",
+        "data:;base64,A ",
+        "data:;base64,%",
+        "\n",
+        "A\n",
+        "%25",
+        "\\\\",
+        "\\u00",
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6Im9wZW53b3AtbWVkaWErand0I",
+        "https://",
+        "/a/",
+    ] {
+        for before in ["", "data:image/png;base64,AAAA\n", "data:image/png;base64,"] {
+            let text = format!("{before}{}", piece.repeat(LENGTH / piece.len()));
+            let bundle = json!({"t": text}).to_string();
+            let told = tokio::time::timeout(PATIENCE, send(&owner, CHECK, &bundle)).await;
+            let told = told.unwrap_or_else(|_| unreachable!("{before}{piece} is still read"));
+            assert!(matches!(told.status, 200 | 400), "{piece}");
+        }
+    }
 }
 
 /// Any JSON; some of it looks like media.

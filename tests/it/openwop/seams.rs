@@ -49,6 +49,7 @@ fn requests() -> Vec<(Method, &'static str, Option<Value>)> {
         (Method::POST, "/v1/host/sample/test/surface", Some(surface)),
         (Method::POST, "/v1/host/sample/ai/call", Some(call)),
         (Method::POST, "/v1/host/sample/test/evaluate-model-capability-gate", Some(gate)),
+        (Method::POST, "/v1/host/sample/http/safe-fetch", Some(json!({"url": "http://127.0.0.1/"}))),
         (Method::GET, "/v1/host/sample/assets/probe-never-minted-token", None),
         (Method::GET, "/v1/host/sample/blob/probe-never-minted-token", None),
         (Method::GET, "/v1/host/sample/test/mock-ai/program", None),
@@ -103,11 +104,11 @@ async fn seams_that_are_on_are_for_one_tenant_alone() {
 #[tokio::test]
 async fn a_seam_that_is_not_there_is_not_found_with_a_credential() {
     let host = host().await;
-    for request in requests().split_off(4) {
+    for request in requests().split_off(5) {
         let told = send(&host.owner("acme"), &request).await;
         assert_eq!((told.status, told.refusal()), (404, "not_found".into()), "{request:?}");
     }
-    for request in requests().into_iter().take(4) {
+    for request in requests().into_iter().take(5) {
         let told = send(&host.owner("acme"), &request).await;
         assert!((200..300).contains(&told.status), "{request:?} {}", told.json());
         let other = send(&host.owner("acme"), &(Method::GET, request.1, None)).await;
@@ -185,7 +186,7 @@ async fn a_seam_asks_for_the_scope_of_the_ordinary_route() {
 #[tokio::test]
 async fn a_body_that_names_another_tenant_is_refused_by_every_seam_but_the_surface() {
     let host = host().await;
-    for (method, path, body) in requests().into_iter().take(4) {
+    for (method, path, body) in requests().into_iter().take(5) {
         let mut body = body.expect("a body");
         body["tenantId"] = json!("globex");
         let told = send(&host.owner("acme"), &(method, path, Some(body))).await;

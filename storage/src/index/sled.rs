@@ -59,6 +59,7 @@ mod journal;
 mod keys;
 mod looks;
 mod owed;
+mod packed;
 mod restore;
 mod rows;
 mod runs;
@@ -107,8 +108,7 @@ impl SledIndex {
         let (core, files, journal) = Core::open(path, options)?;
         let core = Arc::new(core);
         let next_event = core.next_event()?;
-        let writer = Writer::start(core.clone(), files, journal, next_event)
-            .map_err(|error| StorageError::file("index", "starting the writer", &error))?;
+        let writer = Writer::start(core.clone(), files, journal, next_event)?;
         Ok(Self { writer, core })
     }
 

@@ -87,9 +87,9 @@ pub struct SledOptions {
 }
 
 impl Default for SledOptions {
-    /// 32 MiB of cache, 16 MiB of journal, and no look at free space.
+    /// 128 MiB of cache, 16 MiB of journal, and no look at free space.
     fn default() -> Self {
-        Self { cache_bytes: 32 << 20, min_free: 0, journal_bytes: 16 << 20 }
+        Self { cache_bytes: 128 << 20, min_free: 0, journal_bytes: 16 << 20 }
     }
 }
 

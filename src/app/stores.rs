@@ -134,8 +134,9 @@ fn open_blobs(settings: &Settings) -> Result<BlobStore, StartError> {
     Ok(BlobStore::open(&address("store.url", &settings.store.url)?)?)
 }
 
-/// Memory for the embedded index's pages. The rows that are asked for again and again have a cache of their own.
-const INDEX_CACHE: u64 = 32 << 20;
+/// At the most about so much memory for the embedded index's pages: it grows with what is read and written, so a small index takes little.
+/// The rows that are asked for again and again have a cache of their own.
+const INDEX_CACHE: u64 = 128 << 20;
 
 type Index = (Arc<dyn AssetIndex>, Option<Arc<PostgresIndex>>);
 

@@ -1,7 +1,7 @@
 //! What the index keeps of an asset, a run, an upload.
 //!
-//! Records are written as a version byte and JSON (see `index::codec`): a member that a later version adds has a default, so old
-//! records decode for ever.
+//! Records are written behind a version byte, as JSON (`index::codec`) or, in the embedded index, without names (`index::sled::packed`).
+//! A member that a later version adds has a default, so old records decode for ever.
 
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
@@ -168,12 +168,19 @@ async fn put_run(app: &App, run: &str, days: usize) {
 async fn put_assets(app: &App, tenant: &TenantId, run: &str, count: usize) -> Vec<BlobKey> {
     let blobs: Vec<BlobKey> = (0..count).map(|_| BlobKey::generate()).collect();
     for some in blobs.chunks(BATCH) {
-        let rows = some
-            .iter()
-            .map(|blob| Restored::Asset { record: Box::new(record(tenant, run, *blob, beginning())), has_bytes: true });
+        let rows = some.iter().map(|blob| Restored::Asset {
+            record: Box::new(record(tenant, run, *blob, next_birth())),
+            has_bytes: true,
+        });
         restore(&*app.index, app, rows.collect()).await;
     }
     blobs
+}
+
+/// When the next asset was made: one after the other, so that their names lie in the index as those of a run do that made them.
+fn next_birth() -> Timestamp {
+    static BORN: AtomicU32 = AtomicU32::new(0);
+    beginning() - 100 * DAY + Duration::from_secs(BORN.fetch_add(1, Ordering::Relaxed).into())
 }
 
 async fn restore(index: &dyn AssetIndex, app: &App, what: Vec<Restored>) {

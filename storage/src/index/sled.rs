@@ -60,6 +60,7 @@ mod journal;
 mod keys;
 mod looks;
 mod owed;
+mod packed;
 mod restore;
 mod rows;
 mod runs;
@@ -87,9 +88,9 @@ pub struct SledOptions {
 }
 
 impl Default for SledOptions {
-    /// 32 MiB of cache, 16 MiB of journal, and no look at free space.
+    /// 128 MiB of cache, 16 MiB of journal, and no look at free space.
     fn default() -> Self {
-        Self { cache_bytes: 32 << 20, min_free: 0, journal_bytes: 16 << 20 }
+        Self { cache_bytes: 128 << 20, min_free: 0, journal_bytes: 16 << 20 }
     }
 }
 
@@ -108,8 +109,7 @@ impl SledIndex {
         let (core, files, journal) = Core::open(path, options)?;
         let core = Arc::new(core);
         let next_event = core.next_event()?;
-        let writer = Writer::start(core.clone(), files, journal, next_event)
-            .map_err(|error| StorageError::file("index", "starting the writer", &error))?;
+        let writer = Writer::start(core.clone(), files, journal, next_event)?;
         Ok(Self { writer, core })
     }
 

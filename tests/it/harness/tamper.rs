@@ -4,6 +4,8 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
+use mediakeep_storage::index::sled::{SledIndex, SledOptions};
+use mediakeep_storage::{AssetIndex, TenantId};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection, Row};
 
@@ -15,22 +17,17 @@ const VERSION: u8 = 1;
 impl Home {
     /// A tenant's sealed rows: under which number each lies, and what it says.
     pub async fn audit_rows(&self, tenant: &str) -> Vec<(u64, Value)> {
-        let raw = match self.path() {
-            Some(path) => {
-                let db = sled::open(path).expect("nobody else has it");
-                let rows = db.scan_prefix(prefix(tenant)).map(|row| row.expect("a row"));
-                let rows = rows.map(|(key, record)| (number(&key), record.to_vec())).collect::<Vec<_>>();
-                drop(db);
-                closed(path);
-                rows
-            }
-            None => {
-                let query = sqlx::query("SELECT seq, record FROM mk_audit_rows WHERE tenant = $1 ORDER BY seq");
-                let rows = query.bind(tenant).fetch_all(&mut self.connection().await).await.expect("rows");
-                rows.iter().map(|row| (row.get::<i64, _>(0).unsigned_abs(), row.get(1))).collect()
-            }
-        };
-        raw.into_iter().map(|(seq, record)| (seq, serde_json::from_slice(&record[1..]).expect("JSON"))).collect()
+        if let Some(path) = self.path() {
+            // The embedded index writes them in a form of its own, and reads JSON as well.
+            let index = SledIndex::open(path, SledOptions::default()).expect("nobody else has it");
+            let tenant = TenantId::parse(tenant).expect("a tenant");
+            let rows = index.audit_rows(&tenant, 0, usize::MAX).await.expect("rows");
+            return rows.iter().map(|row| (row.seq, serde_json::to_value(row).expect("a row is JSON"))).collect();
+        }
+        let query = sqlx::query("SELECT seq, record FROM mk_audit_rows WHERE tenant = $1 ORDER BY seq");
+        let rows = query.bind(tenant).fetch_all(&mut self.connection().await).await.expect("rows");
+        let raw = rows.iter().map(|row| (row.get::<i64, _>(0).unsigned_abs(), row.get::<Vec<u8>, _>(1)));
+        raw.map(|(seq, record)| (seq, serde_json::from_slice(&record[1..]).expect("JSON"))).collect()
     }
 
     /// Puts these in place of them.
@@ -97,8 +94,4 @@ fn closed(path: &Path) {
 
 fn prefix(tenant: &str) -> Vec<u8> {
     [b"E", tenant.as_bytes(), &[0]].concat()
-}
-
-fn number(key: &[u8]) -> u64 {
-    u64::from_be_bytes(key[key.len() - 8..].try_into().expect("eight bytes"))
 }

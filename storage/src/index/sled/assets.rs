@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use super::FEW;
 use super::draft::{Draft, Rows};
 use super::keys::{Key, Parts, Space};
+use super::packed::Row;
 use super::rows::{AssetRow, RevokedRow};
 use super::shared::Core;
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
-use crate::index::codec::decode;
 use crate::index::{Amended, Amendment, AssetQuery, NewDurable};
 use crate::record::{AssetRecord, AssetView, DurableUrl, Owed};
 use crate::retention::{self, Protector, Terms};
@@ -133,7 +133,7 @@ pub(super) fn list(
 ) -> Result<Vec<AssetRecord>, StorageError> {
     let after = after.map(|(tenant, id)| Key::asset(&tenant, id));
     let rows = core.rows().scan_after(&Key::space(Space::Assets), after.as_ref());
-    rows.take(limit).map(|row| decode::<AssetRow>("asset", &row?.1).map(|row| row.record)).collect()
+    rows.take(limit).map(|row| AssetRow::read("asset", &row?.1).map(|row| row.record)).collect()
 }
 
 /// Changes the asset's words.

@@ -6,40 +6,49 @@ use jiff::Timestamp;
 
 use super::draft::{Draft, Rows};
 use super::keys::{Key, Parts, Space};
+use super::packed::Row;
 use super::rows::{BlobEntry, BlobState};
 use super::shared::Core;
 use crate::error::StorageError;
 use crate::ids::{BlobKey, Digest, TenantId};
 use crate::index::BlobRow;
-use crate::index::codec::{corrupt, decode};
+use crate::index::codec::corrupt;
 use crate::record::{AssetRecord, Doomed, UploadIntent};
 use crate::retention::{HOLD_RECHECK, after};
 
 /// Announces the upload, or moves the time at which it last showed life.
 pub(super) fn begin(draft: &mut Draft, tenant: &TenantId, intent: &UploadIntent) -> Result<(), StorageError> {
     let before = draft.rows().blob(tenant, intent.blob)?;
-    let (alive_at, asset) = match &before {
-        None => (intent.alive_at, intent.asset),
-        Some(BlobEntry { state: BlobState::Announced { alive_at }, asset, .. }) => {
-            (intent.alive_at.max(*alive_at), asset.or(intent.asset))
+    announce(draft, tenant, intent, before.as_ref(), None)
+}
+
+/// The same, with so many bytes reserved, if it has not more; `before` is what it was.
+pub(super) fn announce(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    intent: &UploadIntent,
+    before: Option<&BlobEntry>,
+    reserved: Option<u64>,
+) -> Result<(), StorageError> {
+    let (alive_at, reserved, asset) = match before {
+        None => (intent.alive_at, reserved, intent.asset),
+        Some(BlobEntry { state: BlobState::Announced { alive_at, reserved: had }, asset, .. }) => {
+            (intent.alive_at.max(*alive_at), reserved.max(*had), asset.or(intent.asset))
         }
         // Published, or timed out and doomed: the announcement is over, and `publish` says so.
         Some(_) => return Ok(()),
     };
-    let entry = BlobEntry { state: BlobState::Announced { alive_at }, bytes: None, sha256: None, asset };
-    if before.as_ref() != Some(&entry) {
-        draft.put_blob(tenant, intent.blob, before.as_ref(), &entry);
+    let entry = BlobEntry { state: BlobState::Announced { alive_at, reserved }, bytes: None, sha256: None, asset };
+    match before == Some(&entry) {
+        true => Ok(()),
+        false => draft.put_blob(tenant, intent.blob, before, &entry),
     }
-    Ok(())
 }
 
 /// Withdraws the announcement.
 pub(super) fn end(draft: &mut Draft, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
     match draft.rows().blob(tenant, blob)? {
-        Some(entry) if matches!(entry.state, BlobState::Announced { .. }) => {
-            draft.drop_blob(tenant, blob, &entry);
-            Ok(())
-        }
+        Some(entry) if matches!(entry.state, BlobState::Announced { .. }) => draft.drop_blob(tenant, blob, &entry),
         _ => Ok(()),
     }
 }
@@ -67,7 +76,7 @@ pub(super) fn hold(draft: &mut Draft, record: &AssetRecord, discard_at: Timestam
     let bytes = Some(record.bytes);
     let Some(shared) = draft.rows().shareable(tenant, &record.sha256)? else {
         let held = BlobEntry { state: BlobState::Held { holders: 1 }, bytes, sha256: Some(record.sha256), asset: None };
-        draft.put_blob(tenant, own, Some(&announced), &held);
+        draft.put_blob(tenant, own, Some(&announced), &held)?;
         draft.put_raw(Key::digest(tenant, &record.sha256), &own.to_bytes());
         return Ok(Holding::Own);
     };
@@ -77,10 +86,15 @@ pub(super) fn hold(draft: &mut Draft, record: &AssetRecord, discard_at: Timestam
         BlobState::Condemned { .. } => 1,
         other => return Err(corrupt(format!("blob: {shared} is to be shared and is {other:?}"))),
     };
-    draft.put_blob(tenant, shared, Some(&before), &BlobEntry { state: BlobState::Held { holders }, ..before.clone() });
+    draft.put_blob(
+        tenant,
+        shared,
+        Some(&before),
+        &BlobEntry { state: BlobState::Held { holders }, ..before.clone() },
+    )?;
     let discarded =
         BlobEntry { state: BlobState::Discarded { remove_at: discard_at }, bytes, sha256: None, asset: None };
-    draft.put_blob(tenant, own, Some(&announced), &discarded);
+    draft.put_blob(tenant, own, Some(&announced), &discarded)?;
     Ok(Holding::Shared(shared))
 }
 
@@ -97,8 +111,7 @@ pub(super) fn release(
         BlobState::Held { holders } => BlobState::Held { holders: holders - 1 },
         other => return Err(corrupt(format!("blob: {blob} is held by a live asset and is {other:?}"))),
     };
-    draft.put_blob(tenant, blob, Some(&before), &BlobEntry { state, ..before.clone() });
-    Ok(())
+    draft.put_blob(tenant, blob, Some(&before), &BlobEntry { state, ..before.clone() })
 }
 
 /// A condemned blob goes at `remove_at` at the latest; any other stays what it is.
@@ -111,8 +124,7 @@ pub(super) fn hurry(
     match draft.rows().blob(tenant, blob)? {
         Some(before) if matches!(before.state, BlobState::Condemned { remove_at: later } if later > remove_at) => {
             let sooner = BlobEntry { state: BlobState::Condemned { remove_at }, ..before.clone() };
-            draft.put_blob(tenant, blob, Some(&before), &sooner);
-            Ok(())
+            draft.put_blob(tenant, blob, Some(&before), &sooner)
         }
         _ => Ok(()),
     }
@@ -174,7 +186,7 @@ pub(super) fn restore_dead(draft: &mut Draft, record: &AssetRecord, remove_at: T
             _ => return Ok(()),
         },
     };
-    draft.put_blob(tenant, blob, before.as_ref(), &entry);
+    draft.put_blob(tenant, blob, before.as_ref(), &entry)?;
     if let Some(sha256) = &sha256
         && draft.rows().shareable(tenant, sha256)?.is_none()
     {
@@ -193,7 +205,7 @@ pub(super) fn restore_live(draft: &mut Draft, record: &AssetRecord) -> Result<()
     };
     let (bytes, sha256) = (Some(record.bytes), Some(record.sha256));
     let held = BlobEntry { state: BlobState::Held { holders }, bytes, sha256, asset: None };
-    draft.put_blob(tenant, blob, before.as_ref(), &held);
+    draft.put_blob(tenant, blob, before.as_ref(), &held)?;
     draft.put_raw(Key::digest(tenant, &record.sha256), &blob.to_bytes());
     Ok(())
 }
@@ -224,7 +236,7 @@ pub(super) fn doom(
         let before = existing(draft.rows(), &tenant, blob)?;
         if matches!(before.state, BlobState::Condemned { .. }) && kept_by_hold(draft.rows(), &tenant, blob, &before)? {
             let state = BlobState::Condemned { remove_at: after(now, HOLD_RECHECK) };
-            draft.put_blob(&tenant, blob, Some(&before), &BlobEntry { state, ..before.clone() });
+            draft.put_blob(&tenant, blob, Some(&before), &BlobEntry { state, ..before.clone() })?;
             continue;
         }
         put_out_of_reach(draft, &tenant, blob, &before)?;
@@ -281,16 +293,14 @@ fn put_out_of_reach(
     {
         draft.delete(Key::digest(tenant, sha256));
     }
-    draft.put_blob(tenant, blob, Some(before), &BlobEntry { state: BlobState::Doomed, ..before.clone() });
-    Ok(())
+    draft.put_blob(tenant, blob, Some(before), &BlobEntry { state: BlobState::Doomed, ..before.clone() })
 }
 
 /// Drops the row of a blob that nothing can hold any more.
 pub(super) fn forget(draft: &mut Draft, doomed: &Doomed) -> Result<(), StorageError> {
     match draft.rows().blob(&doomed.tenant, doomed.blob)? {
         Some(entry) if matches!(entry.state, BlobState::Doomed | BlobState::Discarded { .. }) => {
-            draft.drop_blob(&doomed.tenant, doomed.blob, &entry);
-            Ok(())
+            draft.drop_blob(&doomed.tenant, doomed.blob, &entry)
         }
         _ => Ok(()),
     }
@@ -308,7 +318,7 @@ pub(super) fn list(
         .map(|row| {
             let (key, raw) = row?;
             let mut parts = Parts::of(&key);
-            let entry: BlobEntry = decode("blob", &raw)?;
+            let entry = BlobEntry::read("blob", &raw)?;
             let holders = match entry.state {
                 BlobState::Held { holders } => holders,
                 _ => 0,
@@ -320,34 +330,42 @@ pub(super) fn list(
 }
 
 impl Draft {
-    fn put_blob(&mut self, tenant: &TenantId, blob: BlobKey, before: Option<&BlobEntry>, entry: &BlobEntry) {
-        if let Some(queued) = before.and_then(|entry| queue_entry(tenant, blob, entry.state)) {
-            self.delete(queued);
+    pub(super) fn put_blob(
+        &mut self,
+        tenant: &TenantId,
+        blob: BlobKey,
+        before: Option<&BlobEntry>,
+        entry: &BlobEntry,
+    ) -> Result<(), StorageError> {
+        // Before the row, because a sum that is not kept is counted from the rows.
+        self.change_reserved(tenant, before.and_then(BlobEntry::reserved), entry.reserved())?;
+        let (was, is) =
+            (before.and_then(|before| queue_entry(tenant, blob, before.state)), queue_entry(tenant, blob, entry.state));
+        if was != is {
+            was.into_iter().for_each(|queued| self.delete(queued));
+            is.into_iter().for_each(|queued| self.mark_new(queued));
         }
-        if let Some(queued) = queue_entry(tenant, blob, entry.state) {
-            self.mark(queued);
+        match before {
+            Some(_) => self.put(Key::blob(tenant, blob), entry),
+            None => self.put_new(Key::blob(tenant, blob), entry),
         }
-        if before.is_some_and(BlobEntry::is_announced) && !entry.is_announced() {
-            self.delete(Key::reserved(tenant, blob));
-        }
-        self.put(Key::blob(tenant, blob), entry);
+        Ok(())
     }
 
-    fn drop_blob(&mut self, tenant: &TenantId, blob: BlobKey, entry: &BlobEntry) {
+    fn drop_blob(&mut self, tenant: &TenantId, blob: BlobKey, entry: &BlobEntry) -> Result<(), StorageError> {
+        self.change_reserved(tenant, entry.reserved(), None)?;
         if let Some(queued) = queue_entry(tenant, blob, entry.state) {
             self.delete(queued);
         }
-        if entry.is_announced() {
-            self.delete(Key::reserved(tenant, blob));
-        }
         self.delete(Key::blob(tenant, blob));
+        Ok(())
     }
 }
 
 /// The queue in which a blob in this state waits for something.
 fn queue_entry(tenant: &TenantId, blob: BlobKey, state: BlobState) -> Option<Key> {
     match state {
-        BlobState::Announced { alive_at } => Some(Key::blob_at(Space::Uploads, alive_at, tenant, blob)),
+        BlobState::Announced { alive_at, .. } => Some(Key::blob_at(Space::Uploads, alive_at, tenant, blob)),
         BlobState::Condemned { remove_at } | BlobState::Discarded { remove_at } => {
             Some(Key::blob_at(Space::Condemned, remove_at, tenant, blob))
         }

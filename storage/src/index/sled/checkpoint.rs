@@ -131,9 +131,9 @@ impl Shared {
         while rows.peek().is_some() {
             let mut bytes = 0;
             let part: Vec<_> = std::iter::from_fn(|| {
-                let (key, value) = rows.next_if(|_| bytes < PART)?;
-                bytes += key.len() + value.as_ref().map_or(0, |value| value.len());
-                Some((key, value))
+                let (key, written) = rows.next_if(|_| bytes < PART)?;
+                bytes += key.len() + written.value().map_or(0, |value| value.len());
+                Some((key, written.value()))
             })
             .collect();
             if !self.wait_for_room(ROOM + AMPLE * bytes as u64)? {

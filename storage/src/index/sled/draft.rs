@@ -4,15 +4,15 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, btree_map};
 use std::iter::Peekable;
 use std::mem;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use ::sled::IVec;
-use serde::Serialize;
 
-use super::fresh::{Base, Pending, Walk};
+use super::fresh::{self, Base, Pending, Walk, Written};
 use super::keys::Key;
+use super::packed::Row;
 use crate::error::StorageError;
-use crate::index::codec;
 
 /// What a reader has pending: nothing.
 static NOTHING: Pending = BTreeMap::new();
@@ -34,7 +34,7 @@ impl<'a> Rows<'a> {
     pub(super) fn get(self, key: &Key) -> Result<Option<IVec>, StorageError> {
         let key = key.as_bytes();
         match self.pending.get(key).or_else(|| self.leaving.get(key)) {
-            Some(written) => Ok(written.clone()),
+            Some(written) => Ok(written.value().cloned()),
             None => self.base.get(key),
         }
     }
@@ -62,15 +62,16 @@ impl<'a> Rows<'a> {
     fn range(self, from: Vec<u8>, end: Vec<u8>) -> Scan<'a> {
         // A cursor from outside may lie behind the range, and a map panics at a range that ends before it begins.
         let end = end.max(from.clone());
+        let bounds = (Bound::Included(from.as_slice()), Bound::Excluded(end.as_slice()));
         Scan {
-            pending: self.pending.range(from.clone()..end.clone()).peekable(),
-            leaving: self.leaving.range(from.clone()..end.clone()).peekable(),
+            pending: self.pending.range::<[u8], _>(bounds).peekable(),
+            leaving: self.leaving.range::<[u8], _>(bounds).peekable(),
             kept: self.base.range(from, end).peekable(),
         }
     }
 }
 
-type Layer<'a> = Peekable<btree_map::Range<'a, Vec<u8>, Option<IVec>>>;
+type Layer<'a> = Peekable<btree_map::Range<'a, IVec, Written>>;
 
 /// Rows in the order of their keys, with what is pending over what is about to be durable, and that over what is.
 pub(super) struct Scan<'a> {
@@ -84,14 +85,14 @@ impl Iterator for Scan<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let Some((key, value)) = next_of(&mut self.pending, &mut self.leaving, self.kept.peek()) else {
+            let Some((key, written)) = next_of(&mut self.pending, &mut self.leaving, self.kept.peek()) else {
                 return self.kept.next();
             };
-            if matches!(self.kept.peek(), Some(Ok((kept, _))) if kept.as_ref() == key) {
+            if matches!(self.kept.peek(), Some(Ok((kept, _))) if kept == key) {
                 self.kept.next();
             }
-            if let Some(value) = value {
-                return Some(Ok((IVec::from(key), value.clone())));
+            if let Some(value) = written.value() {
+                return Some(Ok((key.clone(), value.clone())));
             }
         }
     }
@@ -102,7 +103,7 @@ fn next_of<'a>(
     upper: &mut Layer<'a>,
     lower: &mut Layer<'a>,
     kept: Option<&Result<(IVec, IVec), StorageError>>,
-) -> Option<(&'a [u8], Option<&'a IVec>)> {
+) -> Option<(&'a IVec, &'a Written)> {
     let order = match (upper.peek(), lower.peek()) {
         (Some((one, _)), Some((other, _))) => one.cmp(other),
         (Some(_), None) => Ordering::Less,
@@ -110,17 +111,16 @@ fn next_of<'a>(
         (None, None) => return None,
     };
     let first = if order.is_le() { upper.peek() } else { lower.peek() };
-    let first = first.map(|(key, _)| key.as_slice())?;
+    let first = first.map(|(key, _)| *key)?;
     match kept {
-        Some(Ok((kept, _))) if kept.as_ref() < first => return None,
+        Some(Ok((kept, _))) if kept < first => return None,
         Some(Err(_)) => return None,
         _ => {}
     }
     if order.is_eq() {
         lower.next();
     }
-    let (key, value) = if order.is_le() { upper.next() } else { lower.next() }?;
-    Some((key.as_slice(), value.as_ref()))
+    if order.is_le() { upper.next() } else { lower.next() }
 }
 
 /// The writes of a group of transitions, one after the other: each sees those before it, and leaves nothing if it fails.
@@ -130,35 +130,62 @@ pub(super) struct Draft {
     leaving: Arc<Pending>,
     pending: Pending,
     /// What the present transition wrote over, newest last.
-    undo: Vec<(Vec<u8>, Option<Option<IVec>>)>,
+    undo: Vec<(IVec, Option<Written>)>,
+    /// For rows on their way.
+    buffer: Vec<u8>,
     /// The number of the next audit event that waits for its place.
     next_event: u64,
 }
 
 impl Draft {
     pub(super) fn new(base: Arc<Base>, next_event: u64) -> Self {
-        Self { base, leaving: Arc::default(), pending: Pending::new(), undo: Vec::new(), next_event }
+        Self {
+            base,
+            leaving: Arc::default(),
+            pending: Pending::new(),
+            undo: Vec::new(),
+            buffer: Vec::new(),
+            next_event,
+        }
     }
 
     pub(super) fn rows(&self) -> Rows<'_> {
         Rows { base: &self.base, leaving: &self.leaving, pending: &self.pending }
     }
 
-    pub(super) fn put<T: Serialize>(&mut self, key: Key, row: &T) {
-        self.write(key, Some(codec::encode(row).into()));
+    pub(super) fn put<T: Row>(&mut self, key: Key, row: &T) {
+        let value = self.encode(row);
+        self.write(key, Written::Put(value));
+    }
+
+    /// Writes a row that is not there: whoever writes it knows.
+    pub(super) fn put_new<T: Row>(&mut self, key: Key, row: &T) {
+        let value = self.encode(row);
+        self.write(key, Written::New(value));
+    }
+
+    fn encode<T: Row>(&mut self, row: &T) -> IVec {
+        self.buffer.clear();
+        row.write(&mut self.buffer);
+        IVec::from(self.buffer.as_slice())
+    }
+
+    /// The same of a key that says everything by itself.
+    pub(super) fn mark_new(&mut self, key: Key) {
+        self.write(key, Written::New(IVec::default()));
     }
 
     /// Writes a key that says everything by itself.
     pub(super) fn mark(&mut self, key: Key) {
-        self.write(key, Some(IVec::default()));
+        self.write(key, Written::Put(IVec::default()));
     }
 
     pub(super) fn delete(&mut self, key: Key) {
-        self.write(key, None);
+        self.write(key, Written::Gone);
     }
 
     pub(super) fn put_raw(&mut self, key: Key, raw: &[u8]) {
-        self.write(key, Some(raw.into()));
+        self.write(key, Written::Put(raw.into()));
     }
 
     /// A number greater than those of all events that wait.
@@ -167,9 +194,9 @@ impl Draft {
         self.next_event - 1
     }
 
-    fn write(&mut self, key: Key, value: Option<IVec>) {
-        let key = key.into_bytes();
-        let before = self.pending.insert(key.clone(), value);
+    fn write(&mut self, key: Key, written: Written) {
+        let key = IVec::from(key.into_bytes());
+        let before = fresh::write(&mut self.pending, key.clone(), written);
         self.undo.push((key, before));
     }
 
@@ -187,7 +214,7 @@ impl Draft {
     pub(super) fn roll_back(&mut self) {
         while let Some((key, before)) = self.undo.pop() {
             match before {
-                Some(value) => self.pending.insert(key, value),
+                Some(written) => self.pending.insert(key, written),
                 None => self.pending.remove(&key),
             };
         }

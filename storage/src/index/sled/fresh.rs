@@ -3,7 +3,7 @@
 //! There are two layers over the tree: one takes what becomes durable, the other one is on its way into the tree. What is in none of them
 //! is in the tree already, so whoever looks into the layers first and into the tree then misses nothing that is there all the while.
 
-use std::collections::{BTreeMap, vec_deque::VecDeque};
+use std::collections::{BTreeMap, btree_map::Entry, vec_deque::VecDeque};
 use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,8 +13,52 @@ use ::sled::{Db, IVec, Tree};
 use super::disk;
 use crate::error::StorageError;
 
-/// Rows that were written; `None` removes the key.
-pub(super) type Pending = BTreeMap<Vec<u8>, Option<IVec>>;
+/// Rows that were written.
+pub(super) type Pending = BTreeMap<IVec, Written>;
+
+/// What was written of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Written {
+    /// It is no more.
+    Gone,
+    /// It is this.
+    Put(IVec),
+    /// It is this, and was not there before: where it goes before the tree has it, nothing is left to be written.
+    New(IVec),
+}
+
+impl Written {
+    pub(super) fn value(&self) -> Option<&IVec> {
+        match self {
+            Self::Gone => None,
+            Self::Put(value) | Self::New(value) => Some(value),
+        }
+    }
+
+    /// What the two come to, this one being the earlier; `None` if that is nothing.
+    fn then(&self, later: Self) -> Option<Self> {
+        match (self, later) {
+            (Self::New(_), Self::Gone) => None,
+            (Self::New(_), Self::Put(value)) => Some(Self::New(value)),
+            (Self::Gone | Self::Put(_), Self::New(value)) => Some(Self::Put(value)),
+            (_, later) => Some(later),
+        }
+    }
+}
+
+/// Writes to rows that may have been written before; says what was there.
+pub(super) fn write(rows: &mut Pending, key: IVec, written: Written) -> Option<Written> {
+    match rows.entry(key) {
+        Entry::Vacant(entry) => {
+            entry.insert(written);
+            None
+        }
+        Entry::Occupied(mut entry) => Some(match entry.get().then(written) {
+            Some(both) => entry.insert(both),
+            None => entry.remove(),
+        }),
+    }
+}
 
 /// About what a row in a layer takes beside its bytes.
 const BESIDE: u64 = 96;
@@ -53,13 +97,16 @@ impl Base {
     /// Adds what has become durable.
     pub(super) fn add(&self, rows: &Pending) {
         let mut layers = self.change();
-        for (key, value) in rows {
-            layers.young_bytes += bytes_of((key, value));
-            layers.young.insert(key.clone(), value.clone());
+        let layers = &mut *layers;
+        for (key, written) in rows {
+            let before = write(&mut layers.young, key.clone(), written.clone());
+            let freed = before.map_or(0, |before| bytes_of((key, &before)));
+            let taken = layers.young.get(key).map_or(0, |now| bytes_of((key, now)));
+            layers.young_bytes = (layers.young_bytes + taken).saturating_sub(freed);
         }
     }
 
-    /// About how much memory the rows take that no checkpoint has begun to write. A row that was written twice counts twice.
+    /// About how much memory the rows take that no checkpoint has begun to write.
     pub(super) fn young_bytes(&self) -> u64 {
         self.look().young_bytes
     }
@@ -81,7 +128,7 @@ impl Base {
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<IVec>, StorageError> {
         let layers = self.look();
         if let Some(written) = layers.young.get(key).or_else(|| layers.old.get(key)) {
-            return Ok(written.clone());
+            return Ok(written.value().cloned());
         }
         drop(layers);
         self.db.get(key).map_err(|error| disk::failed("reading the index", error))
@@ -99,7 +146,7 @@ impl Base {
     pub(super) fn last(&self, from: &[u8], end: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
         let layers = self.look();
         let bounds = (Bound::Included(from), Bound::Excluded(end));
-        let last = |rows: &Pending| rows.range::<[u8], _>(bounds).next_back().map(|(key, _)| key.clone());
+        let last = |rows: &Pending| rows.range::<[u8], _>(bounds).next_back().map(|(key, _)| key.to_vec());
         let fresh = last(&layers.young).max(last(&layers.old));
         drop(layers);
         let kept = self.db.range(from..end).next_back().transpose();
@@ -116,8 +163,8 @@ impl Base {
     }
 }
 
-fn bytes_of((key, value): (&Vec<u8>, &Option<IVec>)) -> u64 {
-    BESIDE + key.len() as u64 + value.as_ref().map_or(0, |value| value.len() as u64)
+fn bytes_of((key, written): (&IVec, &Written)) -> u64 {
+    BESIDE + key.len() as u64 + written.value().map_or(0, |value| value.len() as u64)
 }
 
 /// Rows in the order of their keys, each as it is when the walk comes near it.
@@ -127,7 +174,7 @@ pub(super) struct Walk<'a> {
     /// older walk of the tree has read ahead.
     tree: Peekable<::sled::Iter>,
     /// The next rows of the layers.
-    ahead: VecDeque<(Vec<u8>, Option<IVec>)>,
+    ahead: VecDeque<(IVec, Option<IVec>)>,
     /// How many rows are read next; 0 if the layers have no more.
     more: usize,
     from: Vec<u8>,
@@ -152,10 +199,10 @@ impl Walk<'_> {
                 (Some(_), None) => young.next(),
                 (None, _) => old.next(),
             };
-            let Some((key, value)) = row else {
+            let Some((key, written)) = row else {
                 break;
             };
-            self.ahead.push_back((key.clone(), value.clone()));
+            self.ahead.push_back((key.clone(), written.value().cloned()));
         }
         drop(layers);
         self.more = if self.ahead.len() < self.more { 0 } else { (self.more * 2).min(MOST_AHEAD) };
@@ -163,10 +210,9 @@ impl Walk<'_> {
     }
 
     /// Goes on behind the last row of the layers that was read.
-    fn go_on_behind(&mut self, key: Vec<u8>) {
+    fn go_on_behind(&mut self, key: &[u8]) {
         if self.ahead.is_empty() && self.more > 0 {
-            self.from = key;
-            self.from.push(0);
+            self.from = [key, &[0]].concat();
             self.read_ahead();
         }
     }
@@ -179,11 +225,11 @@ impl Iterator for Walk<'_> {
         loop {
             let fresh_first = match (self.ahead.front(), self.tree.peek()) {
                 (Some((fresh, _)), Some(Ok((kept, _)))) => {
-                    if fresh.as_slice() == kept.as_ref() {
+                    if fresh == kept {
                         self.tree.next();
                         continue;
                     }
-                    fresh.as_slice() < kept.as_ref()
+                    fresh < kept
                 }
                 (Some(_), None) => true,
                 (_, Some(_)) => false,
@@ -194,10 +240,9 @@ impl Iterator for Walk<'_> {
                 return Some(kept.map_err(|error| disk::failed("reading the index", error)));
             }
             let (key, value) = self.ahead.pop_front()?;
-            let row = value.map(|value| (IVec::from(key.as_slice()), value));
-            self.go_on_behind(key);
-            if let Some(row) = row {
-                return Some(Ok(row));
+            self.go_on_behind(&key);
+            if let Some(value) = value {
+                return Some(Ok((key, value)));
             }
         }
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::blobs::{self, Holding};
 use super::draft::Draft;
 use super::keys::{Key, Space};
-use super::rows::{AssetRow, ClaimRow, ClaimState};
+use super::rows::{AssetRow, ClaimRow, ClaimState, Keeping};
 use super::runs::touch;
 use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
@@ -48,14 +48,23 @@ pub(super) fn publish(
     if new.recorded.is_some_and(|blob| blob != record.blob) {
         draft.owe(tenant, Owed::asset(&record));
     }
-    if let Some(run) = &record.run {
-        touch(draft, tenant, run, terms, now)?;
-        draft.add_reference(tenant, run, &record)?;
+    // What has no row yet is referenced by nothing: there is nothing to look for.
+    let is_new = draft.rows().get(&Key::asset(tenant, record.id))?.is_none();
+    let run = match &record.run {
+        Some(run) => Some(touch(draft, tenant, run, terms, now)?),
+        None => None,
+    };
+    match &run {
+        Some(run) if is_new => draft.add_first_reference(tenant, &run.record.id, &record),
+        Some(run) => drop(draft.add_reference(tenant, &run.record.id, &record)?),
+        None => {}
     }
 
     draft.mark(Key::same(tenant, &record.sha256, record.id));
     let claim = new.settled.map(|settled| settled.claim.name);
-    let view = draft.put_new_asset(AssetRow { record, look: None, claim, holds: 0 }, terms, now)?;
+    let row = AssetRow { record, look: None, claim, holds: 0 };
+    let keeping = if is_new { draft.rows().keeping_of_new(&row, run.as_ref())? } else { draft.rows().keeping(&row)? };
+    let view = draft.put_new_asset(row, keeping, terms, now)?;
     draft.audit(tenant, new.audit.url(view.url_id()));
     Ok(match holding {
         Holding::Shared(_) => Published::Shared(view),
@@ -142,10 +151,10 @@ impl Draft {
     pub(super) fn put_new_asset(
         &mut self,
         row: AssetRow,
+        keeping: Keeping,
         terms: &Terms,
         now: Timestamp,
     ) -> Result<AssetView, StorageError> {
-        let keeping = self.rows().keeping(&row)?;
         let floor = keeping.floor(terms);
         // A run's look sees the asset when the run ends; the end of any other term, or one that is past, is the asset's own to wait for.
         let run_ends_it = matches!(floor.source, FloorSource::Run | FloorSource::Default);

@@ -25,8 +25,8 @@
 //! | `u` | tenant, url id | a delivery URL |
 //! | `l` | tenant, label, url id | the delivery URL has the label |
 //! | `G` | tenant | how often all of its URLs were revoked at once |
-//! | `Q` | tenant | what its live assets come to |
-//! | `q` | tenant, blob | how many bytes are reserved for the announced upload |
+//! | `Q` | tenant | what its live assets come to, and what is reserved for its uploads |
+//! | `q` | tenant, blob | how many bytes an earlier version had reserved for the announced upload |
 //! | `O` | tenant, digest | a recovery record that is owed to the store, by the digest of what it is |
 //! | `N` | tenant | the last number of its holds |
 //! | `T` | time, kind, tenant, name | when a row of `K`, `V` or `u` may be dropped |
@@ -89,13 +89,18 @@ pub(super) enum Space {
     Meta = b'M',
 }
 
+/// Most keys are no longer than this.
+const USUAL: usize = 80;
+
 /// A key, or the beginning of keys, put together part by part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key(Vec<u8>);
 
 impl Key {
     pub(super) fn space(space: Space) -> Self {
-        Self(vec![space as u8])
+        let mut key = Vec::with_capacity(USUAL);
+        key.push(space as u8);
+        Self(key)
     }
 
     pub(super) fn of(space: Space, tenant: &TenantId) -> Self {
@@ -194,10 +199,6 @@ impl Key {
 
     pub(super) fn doomed(tenant: &TenantId, blob: BlobKey) -> Self {
         Self::of(Space::Doomed, tenant).bytes(&blob.to_bytes())
-    }
-
-    pub(super) fn reserved(tenant: &TenantId, blob: BlobKey) -> Self {
-        Self::of(Space::Reserved, tenant).bytes(&blob.to_bytes())
     }
 
     /// The delivery URLs with this label.

@@ -82,7 +82,7 @@ impl Draft {
             self.delete(Key::look(from, tenant, at));
         }
         if let Some(to) = to {
-            self.mark(Key::look(to, tenant, at));
+            self.mark_new(Key::look(to, tenant, at));
         }
     }
 }

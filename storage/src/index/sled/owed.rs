@@ -2,15 +2,15 @@
 
 use super::draft::Draft;
 use super::keys::{Key, Space};
+use super::packed::Row;
 use super::shared::Core;
 use crate::error::StorageError;
 use crate::ids::{Digest, TenantId};
-use crate::index::codec::decode;
 use crate::record::Owed;
 
 /// A row of `Owed`: whose it is stands in it, so that a walk need not take keys apart.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
-struct OwedRow {
+pub(super) struct OwedRow {
     tenant: TenantId,
     owed: Owed,
 }
@@ -50,7 +50,7 @@ pub(super) fn list(
 ) -> Result<Vec<(TenantId, Owed)>, StorageError> {
     let after = after.map(|(tenant, name)| Key::owed(&tenant, &name));
     let rows = core.rows().scan_after(&Key::space(Space::Owed), after.as_ref()).take(limit);
-    rows.map(|row| decode("what is owed", &row?.1).map(|OwedRow { tenant, owed }| (tenant, owed))).collect()
+    rows.map(|row| OwedRow::read("what is owed", &row?.1).map(|OwedRow { tenant, owed }| (tenant, owed))).collect()
 }
 
 /// Forgets what is paid.

@@ -85,7 +85,8 @@ fn restore_asset(
     }
     let row = AssetRow { record, look: None, claim: None, holds: 0 };
     if row.record.is_live() {
-        return draft.put_new_asset(row, terms, now).map(drop);
+        let keeping = draft.rows().keeping(&row)?;
+        return draft.put_new_asset(row, keeping, terms, now).map(drop);
     }
     let next = comes_next(draft.rows(), &row, terms)?.until();
     draft.put_asset(row, next.instant());

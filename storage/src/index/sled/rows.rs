@@ -1,20 +1,21 @@
 //! The rows themselves, and how they are read.
 
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::draft::Rows;
 use super::keys::{Key, Parts, Space};
+use super::packed::Row;
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
-use crate::index::codec::{corrupt, decode};
+use crate::index::codec::corrupt;
 use crate::record::{AssetRecord, AssetState, AssetView, Hold, HoldOn, RunRecord};
 use crate::retention::{Floor, Next, Own, Stake, Terms, floor, next};
 
 /// An asset, and when it is looked at.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
 pub(super) struct AssetRow {
     pub(super) record: AssetRecord,
     /// Its entry in the queue of looks.
@@ -38,7 +39,8 @@ impl AssetRow {
 }
 
 /// A run, and when it is looked at.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
 pub(super) struct RunRow {
     pub(super) record: RunRecord,
     /// Its entry in the queue of looks.
@@ -66,7 +68,8 @@ impl RunRow {
 }
 
 /// A blob, from the announcement of its upload until its bytes are gone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
 pub(super) struct BlobEntry {
     pub(super) state: BlobState,
     /// How many bytes it has, once that is known.
@@ -82,14 +85,27 @@ impl BlobEntry {
     pub(super) fn is_announced(&self) -> bool {
         matches!(self.state, BlobState::Announced { .. })
     }
+
+    /// How many bytes are reserved for its upload, while that goes on.
+    pub(super) fn reserved(&self) -> Option<u64> {
+        match self.state {
+            BlobState::Announced { reserved, .. } => reserved,
+            _ => None,
+        }
+    }
 }
 
 /// Where a blob is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(super) enum BlobState {
-    /// Its upload goes on.
-    Announced { alive_at: Timestamp },
+    /// Its upload goes on, with so many bytes reserved for it, if any were.
+    Announced {
+        alive_at: Timestamp,
+        #[serde(default)]
+        reserved: Option<u64>,
+    },
     /// Live assets hold it.
     Held { holders: u64 },
     /// Nothing holds it; until it is doomed the same bytes may take it up again.
@@ -132,7 +148,8 @@ pub(super) struct RevokedRow {
 }
 
 /// An audit event that waits for its place.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
 pub(super) struct WaitingRow {
     pub(super) tenant: TenantId,
     pub(super) event: AuditEvent,
@@ -143,6 +160,18 @@ pub(super) struct WaitingRow {
 pub(super) struct HeadRow {
     pub(super) seq: u64,
     pub(super) hash: Digest,
+}
+
+/// What a tenant's live assets come to, and what is reserved for its uploads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+pub(super) struct Sum {
+    pub(super) bytes: u64,
+    pub(super) assets: u64,
+    #[serde(default)]
+    pub(super) reserved_bytes: u64,
+    #[serde(default)]
+    pub(super) reserved_assets: u64,
 }
 
 /// What keeps an asset: what it brings with it, and the runs that reference it, newest first.
@@ -180,8 +209,8 @@ impl Keeping {
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn read<T: DeserializeOwned>(self, what: &str, key: &Key) -> Result<Option<T>, StorageError> {
-        self.get(key)?.map(|raw| decode(what, &raw)).transpose()
+    pub(super) fn read<T: Row>(self, what: &str, key: &Key) -> Result<Option<T>, StorageError> {
+        self.get(key)?.map(|raw| T::read(what, &raw)).transpose()
     }
 
     pub(super) fn asset(self, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRow>, StorageError> {
@@ -255,6 +284,26 @@ impl<'a> Rows<'a> {
     /// What keeps the asset: a look at each run that references it.
     pub(super) fn keeping(self, row: &AssetRow) -> Result<Keeping, StorageError> {
         let (tenant, id) = (&row.record.tenant, row.record.id);
+        let mut keeping = self.keeping_itself(row)?;
+        for reference in self.runs_of(tenant, id) {
+            let (_, id) = reference?;
+            let run = self.referencing(tenant, &id)?;
+            self.add_to(&mut keeping, tenant, &run)?;
+        }
+        Ok(keeping)
+    }
+
+    /// What keeps an asset that only this run references, or none.
+    pub(super) fn keeping_of_new(self, row: &AssetRow, run: Option<&RunRow>) -> Result<Keeping, StorageError> {
+        let mut keeping = self.keeping_itself(row)?;
+        if let Some(run) = run {
+            self.add_to(&mut keeping, &row.record.tenant, run)?;
+        }
+        Ok(keeping)
+    }
+
+    fn keeping_itself(self, row: &AssetRow) -> Result<Keeping, StorageError> {
+        let (tenant, id) = (&row.record.tenant, row.record.id);
         let mut keeping = Keeping {
             own: row.own(),
             stakes: Vec::new(),
@@ -266,19 +315,20 @@ impl<'a> Rows<'a> {
         if row.holds > 0 {
             self.name_holds(tenant, &HoldOn::Asset(id), &mut keeping.holds)?;
         }
-        for reference in self.runs_of(tenant, id) {
-            let (_, id) = reference?;
-            let run = self.referencing(tenant, &id)?;
-            keeping.seen_by_run |= run.will_look_at_all();
-            keeping.stakes.push(run.stake());
-            if run.holds > 0 {
-                self.name_holds(tenant, &HoldOn::Run(id.clone()), &mut keeping.holds)?;
-            }
-            if keeping.references.len() < AssetView::REFERENCES {
-                keeping.references.push(id);
-            }
-        }
         Ok(keeping)
+    }
+
+    fn add_to(self, keeping: &mut Keeping, tenant: &TenantId, run: &RunRow) -> Result<(), StorageError> {
+        let id = &run.record.id;
+        keeping.seen_by_run |= run.will_look_at_all();
+        keeping.stakes.push(run.stake());
+        if run.holds > 0 {
+            self.name_holds(tenant, &HoldOn::Run(id.clone()), &mut keeping.holds)?;
+        }
+        if keeping.references.len() < AssetView::REFERENCES {
+            keeping.references.push(id.clone());
+        }
+        Ok(())
     }
 
     /// Adds the names of these holds that are not there, as long as there is room.
@@ -303,7 +353,7 @@ impl<'a> Rows<'a> {
         after: Option<&HoldId>,
     ) -> impl Iterator<Item = Result<Hold, StorageError>> + use<'a> {
         let after = after.map(|id| Key::hold(tenant, on, id));
-        self.scan_after(&Key::holds_on(tenant, on), after.as_ref()).map(|row| decode("hold", &row?.1))
+        self.scan_after(&Key::holds_on(tenant, on), after.as_ref()).map(|row| Hold::read("hold", &row?.1))
     }
 
     /// Whether a hold is on the asset, or on a run that references it.

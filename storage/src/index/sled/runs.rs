@@ -1,18 +1,17 @@
 //! Runs: what the registry has, and what they reference.
 
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::draft::{Draft, Rows};
 use super::keys::{Key, Space};
+use super::packed::Row;
 use super::rows::{AssetRow, RunRow};
 use super::shared::Core;
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, RunId, TenantId};
-use crate::index::codec::decode;
 use crate::index::{Referred, RunQuery};
-use crate::record::{AssetRecord, AssetState, Owed, ReferenceRecord, RunRecord, RunView};
+use crate::record::{AssetRecord, Owed, ReferenceRecord, RunRecord, RunView};
 use crate::retention::{RunConflict, RunUpdate, Terms};
 
 /// Registers the run, or changes what the update names; says which assets it took up from its parent.
@@ -169,7 +168,7 @@ pub(super) fn list(core: &Core, tenant: &TenantId, query: &RunQuery) -> Result<V
         if views.len() >= query.limit {
             break;
         }
-        let row: RunRow = decode("run", &row?.1)?;
+        let row = RunRow::read("run", &row?.1)?;
         if query.status.is_none_or(|status| status == row.record.status) {
             views.push(count(core.rows(), tenant, row.record)?);
         }
@@ -179,24 +178,14 @@ pub(super) fn list(core: &Core, tenant: &TenantId, query: &RunQuery) -> Result<V
 
 /// The run with what it references, counted now.
 pub(super) fn count(rows: Rows<'_>, tenant: &TenantId, record: RunRecord) -> Result<RunView, StorageError> {
-    /// As much of an asset's row as a count needs.
-    #[derive(Deserialize)]
-    struct Row {
-        record: Counted,
-    }
-    #[derive(Deserialize)]
-    struct Counted {
-        bytes: u64,
-        state: AssetState,
-    }
     let (mut assets, mut bytes) = (0, 0);
     for asset in rows.assets_of(tenant, &record.id, None) {
-        let Some(row) = rows.read::<Row>("asset", &Key::asset(tenant, asset?))? else {
+        let Some(row) = rows.asset(tenant, asset?)? else {
             // Dropped with its references since this one was read.
             continue;
         };
         assets += 1;
-        if row.record.state == AssetState::Live {
+        if row.record.is_live() {
             bytes += row.record.bytes;
         }
     }
@@ -216,9 +205,18 @@ impl Draft {
         }
         let newest = self.rows().runs_of(tenant, asset.id).next().transpose()?;
         let place = newest.map_or(0, |(place, _)| place + 1);
+        self.put_reference(tenant, run, asset, place);
+        Ok(Some(place))
+    }
+
+    /// The same, where there is none.
+    pub(super) fn add_first_reference(&mut self, tenant: &TenantId, run: &RunId, asset: &AssetRecord) {
+        self.put_reference(tenant, run, asset, 0);
+    }
+
+    fn put_reference(&mut self, tenant: &TenantId, run: &RunId, asset: &AssetRecord, place: u64) {
         self.put_raw(Key::run_asset(tenant, run, asset.id), &place.to_be_bytes());
         self.mark(Key::asset_run(tenant, asset.id, place, run));
-        Ok(Some(place))
     }
 
     /// Drops every reference to the asset, in both directions.

@@ -11,9 +11,9 @@ use super::draft::Rows;
 use super::fresh::Base;
 use super::journal::Journal;
 use super::keys::{Key, Parts, Space};
+use super::packed::Row;
 use super::rows::AssetRow;
 use crate::error::StorageError;
-use crate::index::codec::decode;
 
 /// The layout of `keys`. A later one is refused, an earlier one is brought up to date at opening.
 pub(super) const LAYOUT: u8 = 2;
@@ -85,7 +85,7 @@ impl Core {
         let mut batch = Batch::default();
         let mut waiting = 0;
         for row in self.rows().scan(&Key::space(Space::Assets)) {
-            let record = decode::<AssetRow>("asset", &row?.1)?.record;
+            let record = AssetRow::read("asset", &row?.1)?.record;
             batch.insert(Key::same(&record.tenant, &record.sha256, record.id).into_bytes(), IVec::default());
             waiting += 1;
             if waiting == BATCH {

@@ -6,20 +6,21 @@ use jiff::Timestamp;
 
 use super::draft::Draft;
 use super::keys::{Key, Parts, Space};
+use super::packed::Row;
 use super::rows::{HeadRow, WaitingRow};
 use super::shared::Core;
 use super::urls;
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
 use crate::ids::TenantId;
-use crate::index::codec::decode;
 
 impl Draft {
     /// Writes the event, to be given its place in the tenant's chain later: a chain head in every transition would be a row that all
     /// of a tenant's transitions write.
     pub(super) fn audit(&mut self, tenant: &TenantId, event: AuditEvent) {
         let number = self.number_event();
-        self.put(Key::waiting(number), &WaitingRow { tenant: tenant.clone(), event });
+        // Most are sealed before they go into the tree, and then never do.
+        self.put_new(Key::waiting(number), &WaitingRow { tenant: tenant.clone(), event });
     }
 }
 
@@ -29,7 +30,7 @@ pub(super) fn seal(draft: &mut Draft, limit: usize) -> Result<usize, StorageErro
     let waiting: Vec<(u64, WaitingRow)> = waiting
         .map(|row| {
             let (key, raw) = row?;
-            Ok((Parts::of(&key).number()?, decode("audit event", &raw)?))
+            Ok((Parts::of(&key).number()?, WaitingRow::read("audit event", &raw)?))
         })
         .collect::<Result<_, StorageError>>()?;
     let sealed = waiting.len();
@@ -64,7 +65,7 @@ pub(super) fn audit_rows(
 ) -> Result<Vec<AuditRow>, StorageError> {
     let since = Key::event(tenant, since);
     let rows = core.rows().scan_after(&Key::of(Space::Events, tenant), Some(&since));
-    rows.take(limit).map(|row| decode("audit row", &row?.1)).collect()
+    rows.take(limit).map(|row| AuditRow::read("audit row", &row?.1)).collect()
 }
 
 /// Drops claims, answers, delivery URLs and revocations whose time is past.

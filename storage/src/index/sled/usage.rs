@@ -1,29 +1,22 @@
-//! What a tenant uses: a sum of its live assets, and what is reserved for its uploads.
+//! What a tenant uses: a sum of its live assets, and of what is reserved for its uploads.
 //!
-//! The sum is kept by the transitions that make and end assets; there is one writer, so it costs a row in a group that is written
-//! anyway. A tenant of whom no sum is kept, because an earlier version wrote its rows, is counted the first time.
+//! One row has both. The transitions that make and end assets and announcements keep it; there is one writer, so of a group that many
+//! uploads of one tenant share only the last of these rows is written. A tenant of whom no sum is kept, because an earlier version wrote
+//! its rows, is counted the first time.
 //!
-//! A reservation is a row of its own beside the announcement, and goes with it. They are added up when somebody asks: there are as
-//! many as uploads in progress.
-
-use serde::{Deserialize, Serialize};
+//! A reservation stands in the row of the announced blob, and so it ends with the announcement, however that ends. An earlier version
+//! had a row of its own for each, in a space of their own: [`take_over`] brings them here.
 
 use super::blobs;
 use super::draft::{Draft, Rows};
-use super::keys::{Key, Space};
-use super::rows::{AssetRow, BlobEntry};
+use super::keys::{Key, Parts, Space};
+use super::packed::Row;
+use super::rows::{AssetRow, BlobEntry, BlobState, Sum};
 use crate::error::StorageError;
 use crate::ids::{BlobKey, TenantId};
-use crate::index::codec::{corrupt, decode};
+use crate::index::codec::corrupt;
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{AssetRecord, UploadIntent};
-
-/// What a tenant's live assets come to.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct Sum {
-    bytes: u64,
-    assets: u64,
-}
 
 /// Announces the upload with a reservation.
 pub(super) fn begin(
@@ -37,11 +30,11 @@ pub(super) fn begin(
     if there.as_ref().is_some_and(|entry| !entry.is_announced()) {
         return Ok(Reserved::UploadLost);
     }
-    let reserved = put(draft, tenant, intent.blob, bytes, quota)?;
-    if reserved == Reserved::Done {
-        blobs::begin(draft, tenant, intent)?;
+    if !allows(draft, tenant, quota, there.as_ref(), bytes)? {
+        return Ok(Reserved::OverQuota);
     }
-    Ok(reserved)
+    blobs::announce(draft, tenant, intent, there.as_ref(), Some(bytes))?;
+    Ok(Reserved::Done)
 }
 
 /// Has an announced upload's reservation grow.
@@ -52,36 +45,51 @@ pub(super) fn reserve(
     bytes: u64,
     quota: Quota,
 ) -> Result<Reserved, StorageError> {
-    if !draft.rows().blob(tenant, blob)?.as_ref().is_some_and(BlobEntry::is_announced) {
+    let there = draft.rows().blob(tenant, blob)?;
+    let Some(BlobEntry { state: BlobState::Announced { alive_at, .. }, asset, .. }) = there else {
         return Ok(Reserved::UploadLost);
-    }
-    put(draft, tenant, blob, bytes, quota)
-}
-
-fn put(
-    draft: &mut Draft,
-    tenant: &TenantId,
-    blob: BlobKey,
-    bytes: u64,
-    quota: Quota,
-) -> Result<Reserved, StorageError> {
-    let key = Key::reserved(tenant, blob);
-    let before = draft.rows().get(&key)?.map(|raw| number(&raw)).transpose()?;
-    if quota.is_bounded() && !quota.allows(&draft.rows().usage(tenant)?, before, bytes) {
+    };
+    if !allows(draft, tenant, quota, there.as_ref(), bytes)? {
         return Ok(Reserved::OverQuota);
     }
-    if before.is_none_or(|before| bytes > before) {
-        draft.put_raw(key, &bytes.to_be_bytes());
-    }
+    blobs::announce(draft, tenant, &UploadIntent { blob, alive_at, asset }, there.as_ref(), Some(bytes))?;
     Ok(Reserved::Done)
+}
+
+fn allows(
+    draft: &Draft,
+    tenant: &TenantId,
+    quota: Quota,
+    upload: Option<&BlobEntry>,
+    bytes: u64,
+) -> Result<bool, StorageError> {
+    let before = upload.and_then(BlobEntry::reserved);
+    Ok(!quota.is_bounded() || quota.allows(&draft.rows().usage(tenant)?, before, bytes))
+}
+
+/// Moves reservations from where an earlier version wrote them into the rows of their blobs.
+pub(super) fn take_over(draft: &mut Draft) -> Result<(), StorageError> {
+    let earlier: Vec<_> = draft.rows().scan(&Key::space(Space::Reserved)).collect::<Result<_, _>>()?;
+    for (key, raw) in earlier {
+        let mut parts = Parts::of(&key);
+        let (tenant, blob) = (parts.name()?, parts.blob()?);
+        if let Some(entry) = draft.rows().blob(&tenant, blob)?
+            && let BlobState::Announced { alive_at, reserved: None } = entry.state
+        {
+            let state = BlobState::Announced { alive_at, reserved: Some(number(&raw)?) };
+            draft.put_blob(&tenant, blob, Some(&entry), &BlobEntry { state, ..entry.clone() })?;
+        }
+        draft.delete(Key::read(&key));
+    }
+    Ok(())
 }
 
 impl Draft {
     /// A live asset counts from now on; its row is yet to be written.
     pub(super) fn charge(&mut self, record: &AssetRecord) -> Result<(), StorageError> {
-        let Sum { bytes, assets } = self.rows().sum(&record.tenant)?;
-        let sum = Sum { bytes: bytes.saturating_add(record.bytes), assets: assets + 1 };
-        self.put(Key::of(Space::Usage, &record.tenant), &sum);
+        let sum = self.rows().sum(&record.tenant)?;
+        let (bytes, assets) = (sum.bytes.saturating_add(record.bytes), sum.assets + 1);
+        self.put(Key::of(Space::Usage, &record.tenant), &Sum { bytes, assets, ..sum });
         Ok(())
     }
 
@@ -90,10 +98,27 @@ impl Draft {
         if !record.is_live() {
             return Ok(());
         }
-        let Sum { bytes, assets } = self.rows().sum(&record.tenant)?;
+        let sum = self.rows().sum(&record.tenant)?;
         // A sum that is wrong is for `verify` to tell of, not for an end to fail by.
-        let sum = Sum { bytes: bytes.saturating_sub(record.bytes), assets: assets.saturating_sub(1) };
-        self.put(Key::of(Space::Usage, &record.tenant), &sum);
+        let (bytes, assets) = (sum.bytes.saturating_sub(record.bytes), sum.assets.saturating_sub(1));
+        self.put(Key::of(Space::Usage, &record.tenant), &Sum { bytes, assets, ..sum });
+        Ok(())
+    }
+
+    /// An upload has this reservation instead of that one; the row of its blob is yet to be written.
+    pub(super) fn change_reserved(
+        &mut self,
+        tenant: &TenantId,
+        before: Option<u64>,
+        after: Option<u64>,
+    ) -> Result<(), StorageError> {
+        if before == after {
+            return Ok(());
+        }
+        let sum = self.rows().sum(tenant)?;
+        let bytes = sum.reserved_bytes.saturating_sub(before.unwrap_or(0)).saturating_add(after.unwrap_or(0));
+        let assets = sum.reserved_assets.saturating_sub(before.is_some().into()) + u64::from(after.is_some());
+        self.put(Key::of(Space::Usage, tenant), &Sum { reserved_bytes: bytes, reserved_assets: assets, ..sum });
         Ok(())
     }
 }
@@ -101,23 +126,12 @@ impl Draft {
 impl Rows<'_> {
     /// What the tenant uses.
     pub(super) fn usage(self, tenant: &TenantId) -> Result<Usage, StorageError> {
-        let Sum { bytes, assets } = self.sum(tenant)?;
-        self.with_reserved(tenant, bytes, assets)
+        self.sum(tenant).map(Usage::from)
     }
 
     /// The same, and what a count comes to.
     pub(super) fn counted_usage(self, tenant: &TenantId) -> Result<Counted, StorageError> {
-        let Sum { bytes, assets } = self.count(tenant)?;
-        Ok(Counted { kept: self.usage(tenant)?, counted: self.with_reserved(tenant, bytes, assets)? })
-    }
-
-    fn with_reserved(self, tenant: &TenantId, bytes: u64, assets: u64) -> Result<Usage, StorageError> {
-        let mut usage = Usage { bytes, assets, ..Usage::default() };
-        for row in self.scan(&Key::of(Space::Reserved, tenant)) {
-            usage.reserved_bytes = usage.reserved_bytes.saturating_add(number(&row?.1)?);
-            usage.reserved_assets += 1;
-        }
-        Ok(usage)
+        Ok(Counted { kept: self.usage(tenant)?, counted: self.count(tenant)?.into() })
     }
 
     fn sum(self, tenant: &TenantId) -> Result<Sum, StorageError> {
@@ -130,12 +144,29 @@ impl Rows<'_> {
     fn count(self, tenant: &TenantId) -> Result<Sum, StorageError> {
         let mut sum = Sum::default();
         for row in self.scan(&Key::of(Space::Assets, tenant)) {
-            let record = decode::<AssetRow>("asset", &row?.1)?.record;
+            let record = AssetRow::read("asset", &row?.1)?.record;
             if record.is_live() {
-                sum = Sum { bytes: sum.bytes.saturating_add(record.bytes), assets: sum.assets + 1 };
+                sum.bytes = sum.bytes.saturating_add(record.bytes);
+                sum.assets += 1;
+            }
+        }
+        for row in self.scan(&Key::space(Space::Uploads)) {
+            let (_, owner, blob) = Parts::of(&row?.0).blob_at()?;
+            if owner == *tenant
+                && let Some(bytes) = self.blob(tenant, blob)?.and_then(|entry| entry.reserved())
+            {
+                sum.reserved_bytes = sum.reserved_bytes.saturating_add(bytes);
+                sum.reserved_assets += 1;
             }
         }
         Ok(sum)
+    }
+}
+
+impl From<Sum> for Usage {
+    fn from(sum: Sum) -> Self {
+        let Sum { bytes, assets, reserved_bytes, reserved_assets } = sum;
+        Self { bytes, assets, reserved_bytes, reserved_assets }
     }
 }
 

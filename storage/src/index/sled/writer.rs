@@ -6,7 +6,6 @@
 //! write is refused until the index is opened again; reads go on.
 
 use std::fmt;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -20,6 +19,7 @@ use super::fresh::Pending;
 use super::journal::Journal;
 use super::shared::Core;
 use super::syncs::{Disk, Failure, Syncs, Trouble, Waiting, answer, stopped};
+use super::usage;
 use crate::error::StorageError;
 
 /// How many transitions are done in one go: few enough that the next sync, which waits meanwhile, does not wait for long.
@@ -48,15 +48,22 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(core: Arc<Core>, files: Files, journal: Journal, next_event: u64) -> io::Result<Self> {
+    pub(super) fn start(
+        core: Arc<Core>,
+        files: Files,
+        journal: Journal,
+        next_event: u64,
+    ) -> Result<Self, StorageError> {
+        let failed = |error| StorageError::file("index", "starting the writer", &error);
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let draft = Draft::new(core.base.clone(), next_event);
-        let checkpoints = Checkpoints::start(core.clone(), files)?;
+        let mut draft = Draft::new(core.base.clone(), next_event);
+        let checkpoints = Checkpoints::start(core.clone(), files).map_err(failed)?;
         let disk = IndexDisk { core: core.clone(), journal: Mutex::new(journal), checkpoints };
+        disk.bring_up_to_date(&mut draft)?;
         disk.checkpoint();
-        let syncs = Syncs::start(disk, draft)?;
-        let thread =
-            std::thread::Builder::new().name("mediakeep-index".into()).spawn(move || run(&core, &syncs, waiting))?;
+        let syncs = Syncs::start(disk, draft).map_err(failed)?;
+        let thread = std::thread::Builder::new().name("mediakeep-index".into());
+        let thread = thread.spawn(move || run(&core, &syncs, waiting)).map_err(failed)?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
@@ -215,6 +222,19 @@ impl Disk for IndexDisk {
 }
 
 impl IndexDisk {
+    /// Writes anew what an earlier version wrote otherwise.
+    fn bring_up_to_date(&self, draft: &mut Draft) -> Result<(), StorageError> {
+        usage::take_over(draft)?;
+        let Some(group) = draft.take() else {
+            return Ok(());
+        };
+        self.keep(group).map_err(|trouble| match trouble {
+            Trouble::Refused(reason) | Trouble::Broken(reason) => reason,
+        })?;
+        draft.landed();
+        Ok(())
+    }
+
     /// Begins a checkpoint if it is time, and waits for one that is behind.
     fn make_way(&self, journal: &mut Journal) -> Result<(), Trouble> {
         let (most, memory) = (self.core.options.journal_bytes, self.core.base.young_bytes());

@@ -19,6 +19,8 @@ fn seen(rows: Rows<'_>, after: Option<u8>) -> Vec<(Vec<u8>, Vec<u8>)> {
 #[derive(Debug, Clone)]
 enum Step {
     Put(u8, u8),
+    /// A key that says everything by itself, if it is not there.
+    MarkNew(u8),
     Delete(u8),
     Commit,
     RollBack,
@@ -32,7 +34,8 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0..16u8, any::<u8>()).prop_map(|(key, value)| Step::Put(key, value)),
-        3 => (0..16u8).prop_map(Step::Delete),
+        4 => (0..16u8).prop_map(Step::MarkNew),
+        5 => (0..16u8).prop_map(Step::Delete),
         2 => Just(Step::Commit),
         2 => Just(Step::RollBack),
         1 => Just(Step::Take),
@@ -45,13 +48,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn durable_rows(durable: &Pending) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    durable.iter().filter_map(|(key, value)| Some((key.clone(), value.as_ref()?.to_vec()))).collect()
+    durable.iter().filter_map(|(key, written)| Some((key.to_vec(), written.value()?.to_vec()))).collect()
 }
 
 /// What a checkpoint does to the tree.
 fn pour(base: &Base, rows: &Pending) {
-    for (key, value) in rows {
-        let poured = match value {
+    for (key, written) in rows {
+        let poured = match written.value() {
             Some(value) => base.tree().insert(key, value),
             None => base.tree().remove(key),
         };
@@ -75,6 +78,12 @@ proptest! {
                 Step::Put(number, value) => {
                     draft.put_raw(key(number), &[value]);
                     present.insert(key(number).into_bytes(), vec![value]);
+                }
+                Step::MarkNew(number) => {
+                    if !present.contains_key(key(number).as_bytes()) {
+                        draft.mark_new(key(number));
+                        present.insert(key(number).into_bytes(), Vec::new());
+                    }
                 }
                 Step::Delete(number) => {
                     draft.delete(key(number));

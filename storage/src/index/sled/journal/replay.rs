@@ -1,10 +1,8 @@
 //! The journal read again: every record in its order, up to the end that a crash may have left.
 
-use ::sled::IVec;
-
 use super::segment::{END, HEAD, MAGIC, SECTOR};
 use crate::error::StorageError;
-use crate::index::sled::fresh::Pending;
+use crate::index::sled::fresh::{Pending, Written};
 
 /// What the segments said that have been read.
 #[derive(Debug)]
@@ -77,11 +75,11 @@ impl Replay {
         const UNREADABLE: &str = "a row does not read";
         while !body.is_empty() {
             let key = take_length(&mut body).and_then(|length| take(&mut body, length)).ok_or(UNREADABLE)?;
-            let value = match take_length(&mut body).ok_or(UNREADABLE)? {
-                0 => None,
-                length => Some(IVec::from(take(&mut body, length - 1).ok_or(UNREADABLE)?)),
+            let written = match take_length(&mut body).ok_or(UNREADABLE)? {
+                0 => Written::Gone,
+                length => Written::Put(take(&mut body, length - 1).ok_or(UNREADABLE)?.into()),
             };
-            self.rows.insert(key.to_vec(), value);
+            self.rows.insert(key.into(), written);
         }
         Ok(())
     }

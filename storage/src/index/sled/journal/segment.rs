@@ -97,10 +97,10 @@ fn beginning(number: u64, first: u64) -> Vec<u8> {
 pub(super) fn encode(record: &mut Vec<u8>, number: u64, rows: &Pending) -> Result<(), Trouble> {
     record.clear();
     record.resize(HEAD, 0);
-    for (key, value) in rows {
+    for (key, written) in rows {
         length(record, key.len());
         record.extend_from_slice(key);
-        match value {
+        match written.value() {
             None => length(record, 0),
             Some(value) => {
                 length(record, value.len() + 1);

@@ -6,14 +6,15 @@ use tempfile::TempDir;
 
 use super::segment::{HEAD, SECTOR};
 use super::*;
+use crate::index::sled::fresh::Written;
 
 /// A group of rows that says its number; some are longer than a sector.
 fn group(number: u64) -> Pending {
     let value = format!("{number} ").repeat(1 + 170 * (number as usize % 4));
     let mut rows = Pending::new();
-    rows.insert(format!("key {}", number % 3).into_bytes(), Some(IVec::from(value.as_str())));
-    rows.insert(format!("own {number}").into_bytes(), Some(IVec::default()));
-    rows.insert(format!("own {}", number.wrapping_sub(2)).into_bytes(), None);
+    rows.insert(format!("key {}", number % 3).as_str().into(), Written::Put(value.as_str().into()));
+    rows.insert(format!("own {number}").as_str().into(), Written::Put(IVec::default()));
+    rows.insert(format!("own {}", number.wrapping_sub(2)).as_str().into(), Written::Gone);
     rows
 }
 
@@ -92,7 +93,7 @@ fn what_the_tree_has_is_not_read_again() {
 #[test]
 fn a_record_longer_than_the_room_that_is_made_at_a_time_comes_back() {
     let folder = TempDir::new().expect("a folder");
-    let large: Pending = [(b"large".to_vec(), Some(IVec::from(vec![7; 5 << 20])))].into();
+    let large: Pending = [("large".into(), Written::Put(vec![7; 5 << 20].into()))].into();
     let (mut journal, _) = open(&folder, None).expect("an empty folder");
     append(&mut journal, [1]);
     journal.append(&large).expect("a disk with room");

@@ -25,6 +25,7 @@ use ring::digest;
 use url::Url;
 
 use crate::error::StorageError;
+use crate::fault;
 use crate::ids::{BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::record::{HoldOn, ReferenceRecord};
 
@@ -205,6 +206,9 @@ impl BlobStore {
         of: RecordOf<'_>,
         older_than: Option<u64>,
     ) -> Result<(), StorageError> {
+        if fault::fails("records.remove") {
+            return Err(StorageError::Unavailable { store: "store", reason: "a test wants it so".to_owned() });
+        }
         if let (Some(files), None) = (&self.files, older_than) {
             return files.remove_folder(record_folder(tenant, of).as_ref()).await;
         }

@@ -4,6 +4,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use mediakeep_storage::testing::FAULT_VARIABLE;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -150,6 +151,33 @@ async fn a_change_is_owed_and_not_told_until_the_records_before_it_are_gone() {
         world.assert_done(&server, "fails records.remove", deed).await;
         assert!(server.stop().await.success());
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_erasure_of_many_that_was_cut_short_is_finished_by_the_same_request() {
+    let place = Place::with("[retention]\nsweep_interval = \"1h\"");
+    let server = place.serve().await;
+    for some in 0..30 {
+        join_all((0..20).map(|n| server.upload(noise(64, some * 20 + n)))).await;
+    }
+    assert!(server.stop().await.success());
+    let erase = |server: &Server| server.request(Method::POST, "/v1/runs/run-1/erase").json(&json!({}));
+    let mut command = place.command(&["serve"]);
+    // After the first of three transitions.
+    command.env(FAULT_VARIABLE, "sweep.ended");
+    let mut server = place.start(command).await;
+    assert!(erase(&server).send().await.is_err());
+    assert_eq!(server.ended().await.signal(), Some(9));
+
+    let server = place.serve().await;
+    let live = shown(&server, "/v1/assets?state=live&limit=500").await;
+    assert_eq!(live["assets"].as_array().map(Vec::len), Some(600 - 256), "some are erased, and the others are not");
+    let told: Value = erase(&server).send().await.expect("an answer").json().await.expect("JSON");
+
+    assert_eq!((&told["erased"], &told["kept"]), (&json!(600), &json!([])));
+    assert!(server.stop().await.success());
+    assert!(place.blobs().is_empty());
+    assert!(place.must_run(&["verify"]).stdout.contains(", 0 without a row"));
 }
 
 /// What is there before anything is done.

@@ -5,6 +5,7 @@
 pub mod erase;
 pub mod floors;
 pub mod holds;
+pub mod late;
 pub mod owed;
 pub mod rebuild;
 pub mod runs;

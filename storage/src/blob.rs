@@ -12,6 +12,7 @@
 //! t/<tenant>/b/<kk>/<key>           a sealed blob
 //! t/<tenant>/r/<what>/<id>/<n>.json a recovery record; of one <id> the highest <n> counts
 //! t/<tenant>/r/q/<run>/<name>.json  what a run quotes; of one <run> all of them count
+//! <name>                            a note that is of no tenant
 //! ```
 
 use std::path::PathBuf;
@@ -142,6 +143,20 @@ impl BlobStore {
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(unavailable(&error)),
         }
+    }
+
+    /// What [`BlobStore::put_note`] wrote last under that name.
+    pub async fn note(&self, name: &str) -> Result<Option<Bytes>, StorageError> {
+        match self.objects.get(&Path::from(name)).await {
+            Ok(got) => got.bytes().await.map(Some).map_err(|error| unavailable(&error)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(unavailable(&error)),
+        }
+    }
+
+    /// Notes something of the store as a whole, beside all tenants' folders: durable when this returns.
+    pub async fn put_note(&self, name: &str, note: Vec<u8>) -> Result<(), StorageError> {
+        self.objects.put(&Path::from(name), note.into()).await.map(drop).map_err(|error| unavailable(&error))
     }
 
     /// Whether nothing was ever stored here.

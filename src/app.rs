@@ -202,6 +202,11 @@ impl App {
         terms(&self.settings, own.unwrap_or(self.settings.retention.default_run_log))
     }
 
+    /// How long the things of tenants without terms of their own are kept.
+    pub fn common_terms(&self) -> Terms {
+        terms(&self.settings, self.settings.retention.default_run_log)
+    }
+
     /// Up to how many bytes an envelope of this tenant may carry the bytes themselves.
     pub fn inline_cap(&self, tenant: &TenantId) -> u64 {
         let live = self.live();
@@ -246,7 +251,7 @@ impl Live {
 }
 
 /// The terms of a tenant whose runs' logs are kept so long by default.
-pub fn terms(settings: &Settings, default_run_log: crate::config::units::Span) -> Terms {
+fn terms(settings: &Settings, default_run_log: crate::config::units::Span) -> Terms {
     let retention = &settings.retention;
     Terms {
         default_run_log: default_run_log.0,

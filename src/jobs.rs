@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 use crate::app::App;
 use crate::audit::{self, Due};
 use crate::config::{ConfigError, Settings};
-use crate::retention::{owed, sweep};
+use crate::retention::{late, owed, sweep};
 
 /// So often sampled reads are written and audit rows sealed: none waits longer than a second for its place in the chain.
 const SEAL: Duration = Duration::from_millis(500);
@@ -80,6 +80,9 @@ impl Jobs {
 async fn sweeping(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     let interval = app.settings.retention.sweep_interval.std();
     let mut wait = interval.min(FIRST_SWEEP);
+    if let Some(Err(error)) = survived("note of the terms", late::note_longer(&app)).await {
+        warn!(error = %error, "the store does not know yet how long things are kept now: {error}");
+    }
     // What the last process owed the store when it ended.
     if let Some(Err(error)) = survived("writing of recovery records", owed::drain(&app)).await {
         warn!(error = %error, "recovery records wait for the next sweep: {error}");

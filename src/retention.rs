@@ -6,6 +6,7 @@ pub mod artifacts;
 pub mod erase;
 pub mod floors;
 pub mod holds;
+pub mod late;
 pub mod owed;
 pub mod rebuild;
 pub mod runs;

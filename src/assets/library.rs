@@ -6,9 +6,9 @@ use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{Amended, Amendment, AssetQuery, Deleted};
 use mediakeep_storage::quota::{Quota, Usage};
-use mediakeep_storage::record::{Doomed, Owed};
+use mediakeep_storage::record::{AssetState, Doomed, Owed};
 use mediakeep_storage::retention::Until;
-use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, TenantId};
+use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, TenantId, fault};
 use serde_json::json;
 use tracing::warn;
 
@@ -64,6 +64,7 @@ pub async fn amend(app: &App, caller: &Principal, asset: AssetId, change: Amendm
         }
     };
     app.rows.changed(asset);
+    fault::point("amend.changed");
     write_record(app, &record).await?;
     show(app, tenant, asset).await
 }
@@ -76,6 +77,7 @@ pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(),
         Deleted::Gone(record) => {
             app.rows.changed(asset);
             app.metrics.expired(1);
+            fault::point("delete.ended");
             after_its_end(app, &record).await
         }
         // Also what an earlier request has ended and could not do all of.
@@ -92,34 +94,48 @@ pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(),
 /// What follows the end of an asset that its owner has asked for: its bytes go, and its recovery record says so.
 async fn after_its_end(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
     remove_bytes(app, &Doomed { tenant: record.tenant.clone(), blob: record.blob, asset: None }).await;
+    fault::point("delete.removed");
     write_record(app, record).await
 }
 
-/// Writes the asset's row beside its bytes after a transition, drops what the records before it say, and looks at the row once more.
+/// Writes the asset's row beside its bytes after a transition, drops what the records before it say, and looks at the row once more. Until
+/// all of that is done the record stays owed, and nobody is told of the change.
 ///
 /// Whoever ended, erased or dropped the asset since then may have written before us, and what we have written would be the last word
 /// on it: an erased asset's digest and names again, or a record of an asset that is gone. One that was dropped may also have taken the
 /// folder from under our feet, which is no failure then.
 pub async fn write_record(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
-    let (tenant, of) = (&record.tenant, RecordOf::Asset(record.id));
+    let tenant = &record.tenant;
     let mut newest = Cow::Borrowed(record);
     loop {
-        let written = put_recovery_record(app, &newest).await;
+        let written = replace_record(app, &newest).await;
         match app.index.find(tenant, record.id).await? {
             Some(now) if now.revision > newest.revision => newest = Cow::Owned(now),
             Some(_) => {
                 written?;
-                forget_older(app, tenant, of, newest.revision).await;
-                app.paid.note(tenant, &Owed::asset(record));
-                return Ok(());
+                break;
             }
             None => {
-                forget(app, tenant, record.id).await;
-                app.paid.note(tenant, &Owed::asset(record));
-                return Ok(());
+                app.blobs.remove_records(tenant, RecordOf::Asset(record.id), None).await?;
+                break;
             }
         }
     }
+    app.paid.note(tenant, &Owed::asset(record));
+    Ok(())
+}
+
+/// Writes the record, and takes those before it away. Of an erased asset they go first, so that whatever a crash leaves, nothing says
+/// any more what it was.
+async fn replace_record(app: &App, record: &AssetRecord) -> Result<(), AssetError> {
+    let of = RecordOf::Asset(record.id);
+    if matches!(record.state, AssetState::Erased { .. }) {
+        app.blobs.remove_records(&record.tenant, of, Some(record.revision)).await?;
+        fault::point("record.forgotten");
+    }
+    put_recovery_record(app, record).await?;
+    fault::point("record.written");
+    Ok(app.blobs.remove_records(&record.tenant, of, Some(record.revision)).await?)
 }
 
 /// Removes the recovery records of an asset that has no row any more. Who writes one meanwhile looks again, and removes it too.
@@ -143,12 +159,5 @@ pub async fn put_end_record(app: &App, record: &AssetRecord) {
 async fn remove_bytes(app: &App, wanted: &Doomed) {
     if let Err(error) = sweep::remove_at_once(app, wanted).await {
         warn!(blob.key = %wanted.blob, error = %error, "the bytes of a deleted asset stay until the next sweep");
-    }
-}
-
-/// Drops recovery records that newer ones have replaced. One that stays is harmless: the newest counts.
-pub async fn forget_older(app: &App, tenant: &TenantId, of: RecordOf<'_>, revision: u64) {
-    if let Err(error) = app.blobs.remove_records(tenant, of, Some(revision)).await {
-        warn!(error = %error, "an old recovery record stays behind");
     }
 }

@@ -13,11 +13,11 @@ use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{AssetQuery, NewDurable};
 use mediakeep_storage::record::{Owed, RevokedUrls, UrlView};
-use mediakeep_storage::{AssetId, AssetView, AuditEvent, RunId, Timestamp};
+use mediakeep_storage::{AssetId, AssetView, AuditEvent, RunId, TenantId, Timestamp, fault};
 use serde_json::{Value, json};
 
 use super::fetch::{self, Shut};
-use super::library::{forget_older, write_record};
+use super::library::write_record;
 use super::{AssetError, Gone, urls};
 use crate::access::Principal;
 use crate::app::App;
@@ -236,10 +236,8 @@ impl Work<'_> {
         if !self.dry {
             let epoch = app.index.raise_epoch(tenant, self.audit.clone()).await?;
             app.rows.floors_changed(tenant);
-            let of = RecordOf::Epoch;
-            app.blobs.put_record(tenant, of, epoch.into(), json!(epoch).to_string().into_bytes()).await?;
-            forget_older(app, tenant, of, epoch.into()).await;
-            app.paid.note(tenant, &Owed::Epoch(epoch));
+            fault::point("epoch.raised");
+            put_epoch(app, tenant, epoch).await?;
         }
         self.told.count = app.index.count_assets(tenant).await?;
         let terms = app.terms(tenant);
@@ -255,6 +253,15 @@ impl Work<'_> {
         self.told.truncated |= self.told.count > self.told.assets.len() as u64;
         Ok(())
     }
+}
+
+/// Writes beside the bytes how often all of the tenant's URLs were revoked at once. Of several such records the highest counts.
+pub async fn put_epoch(app: &App, tenant: &TenantId, epoch: u32) -> Result<(), AssetError> {
+    let of = RecordOf::Epoch;
+    app.blobs.put_record(tenant, of, epoch.into(), epoch.to_string().into_bytes()).await?;
+    app.blobs.remove_records(tenant, of, Some(epoch.into())).await?;
+    app.paid.note(tenant, &Owed::Epoch(epoch));
+    Ok(())
 }
 
 /// What a URL of the caller's own tenant is worth now.

@@ -36,10 +36,14 @@ async fn rebuild(config: Option<&Path>, to: String) -> Result<(), Failure> {
     app.close().await;
     let report = done?;
     for bad in &report.unreadable {
-        println!("{}: does not read: {}", bad.place, bad.reason);
+        let instead = bad.instead.as_ref().map_or_else(String::new, |older| format!("; {older} counts in its place"));
+        println!("{}: does not read: {}{instead}", bad.place, bad.reason);
     }
     for (tenant, asset) in &report.without_bytes {
         println!("{tenant} {asset}: its bytes are not in the store");
+    }
+    for (tenant, asset) in &report.moved {
+        println!("{tenant} {asset}: its blob is not in the store, another with the same bytes serves it");
     }
     println!(
         "{} tenants, {} runs, {} assets, {} references, {} artifacts, {} holds; {} blobs that no asset holds",

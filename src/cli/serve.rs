@@ -6,7 +6,7 @@ use mediakeep::app::{self, App};
 use mediakeep::clock::Clock;
 use mediakeep::config::{self, Settings};
 use mediakeep::jobs::Reload;
-use mediakeep::retention::sweep;
+use mediakeep::retention::late;
 use mediakeep::server::{self, Running};
 use mediakeep::telemetry;
 use tracing::info;
@@ -48,7 +48,7 @@ async fn check_expiry(settings: &Settings, accepted: Option<usize>) -> Result<()
         return Ok(());
     }
     let app = App::open(settings.clone(), Clock::System, "").await?;
-    let due = sweep::count_due(&app, usize::MAX).await?;
+    let due = late::count(&app).await?;
     app.close().await;
     if due > accepted.unwrap_or(0).max(UNASKED_EXPIRY) {
         return Err(Failure::BadUse(format!(

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use mediakeep::retention::sweep as sweeper;
 use mediakeep::retention::verify::{self as verifier, Depth};
+use mediakeep::retention::{late, sweep as sweeper};
 use mediakeep_storage::quota::Counted;
 
 use super::{open, print_json};
@@ -12,7 +12,7 @@ use crate::Failure;
 pub(crate) async fn sweep(config: Option<&Path>, dry_run: bool) -> Result<(), Failure> {
     let app = open(config).await?;
     if dry_run {
-        let due = sweeper::count_due(&app, usize::MAX).await?;
+        let due = late::count(&app).await?;
         println!("{due} assets would expire");
         return Ok(());
     }

@@ -73,8 +73,11 @@ pub struct HoldJson {
 pub struct RunErased {
     /// How many assets went with it.
     erased: u64,
-    /// Which did not.
+    /// Which did not; at most 1000.
     kept: Vec<Kept>,
+    /// Only if it is so: more were kept than are named.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
     /// When.
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
@@ -192,6 +195,6 @@ pub async fn erase_run(caller: Caller<AssetsErase>, request: HttpRequest) -> Res
     let erasing = tokio::spawn(async move { erase::run(&app, &caller.principal, &run).await });
     let erased = erasing.await.map_err(|error| crate::assets::AssetError::Internal(error.to_string()))??;
     let kept = erased.kept.into_iter().map(|(id, because)| Kept { asset_id: id.to_string(), because });
-    let told = RunErased { erased: erased.erased, kept: kept.collect(), at: erased.at };
+    let told = RunErased { erased: erased.erased, kept: kept.collect(), truncated: erased.truncated, at: erased.at };
     Ok(answer(StatusCode::OK, &told))
 }

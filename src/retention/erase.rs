@@ -3,16 +3,17 @@
 //! The transition puts the bytes out of reach; their removal and the records beside them follow before anybody is told. Should the
 //! process die in between, the next sweep removes them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::index::{AssetQuery, Erasure, Look, LookAt, RunErasure};
 use mediakeep_storage::record::{AssetState, Doomed, RunRecord};
 use mediakeep_storage::{AssetId, AssetRecord, AssetView, AuditEvent, RunId, StorageError, TenantId, Timestamp, fault};
 use serde_json::{Value, json};
 
-use super::{runs, sweep};
+use super::{floors, runs, sweep};
 use crate::access::Principal;
 use crate::app::App;
 use crate::assets::AssetError;
@@ -118,13 +119,22 @@ async fn after_erasure(app: &App, record: &AssetRecord) -> Result<(), AssetError
 pub struct RunErased {
     /// How many assets went with it.
     pub erased: u64,
-    /// Which did not, and because of what.
+    /// Which did not, and because of what; at most [`NAMED`].
     pub kept: Vec<(AssetId, Value)>,
+    /// Whether more were kept than are named.
+    pub truncated: bool,
     /// Since when.
     pub at: Timestamp,
 }
 
-/// Closes the run for good, and erases what it alone kept.
+/// So many of the assets that outlive a run are named.
+pub const NAMED: usize = 1_000;
+
+/// So many erased assets are seen to at a time: each waits for the disk, and side by side they share the wait.
+const SIDE_BY_SIDE: usize = 32;
+
+/// Closes the run for good, and erases what it alone kept: first the one, then the other by some hundred assets a transition. Whatever cuts
+/// it short, the same request goes on with it, and else a sweep does.
 pub async fn run(app: &App, caller: &Principal, run: &RunId) -> Result<RunErased, AssetError> {
     let (tenant, now) = (&caller.tenant, app.now());
     let audit = AuditEvent::new(AuditKind::Erase, &*caller.id, now).run(run);
@@ -141,8 +151,7 @@ pub async fn run(app: &App, caller: &Principal, run: &RunId) -> Result<RunErased
     for _ in 0..TRIES {
         sweep::settle(app, &look, &caller.id, now.max(at)).await?;
         fault::point("erase_run.settled");
-        let told = told(app, tenant, &record, at).await?;
-        if !told.is_under_way() {
+        if let Some(told) = told(app, tenant, &record, at).await? {
             return Ok(told);
         }
         // Another process is at this run: it is left to finish.
@@ -158,49 +167,62 @@ const TRIES: usize = 100;
 /// See [`TRIES`].
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
-impl RunErased {
-    /// Whether an asset is still there that nothing keeps.
-    fn is_under_way(&self) -> bool {
-        self.kept.iter().any(|(_, because)| because.as_array().is_some_and(Vec::is_empty))
-    }
-}
-
-/// What became of the run's assets. Bytes that a sweep beside this request has not removed yet are removed here.
-async fn told(app: &App, tenant: &TenantId, run: &RunRecord, at: Timestamp) -> Result<RunErased, AssetError> {
-    let mut told = RunErased { erased: 0, kept: Vec::new(), at };
+/// What became of the run's assets; `None`: one is still there that nothing keeps. Bytes that a sweep beside this request has not removed
+/// yet are removed here.
+async fn told(app: &App, tenant: &TenantId, run: &RunRecord, at: Timestamp) -> Result<Option<RunErased>, AssetError> {
+    let mut told = RunErased { erased: 0, kept: Vec::new(), truncated: false, at };
+    let mut runs = Runs::default();
     let mut query = AssetQuery { run: Some(run.id.clone()), limit: MAX_PAGE, ..AssetQuery::default() };
     loop {
         let page = app.index.page(tenant, &query, &app.terms(tenant)).await?;
         let Some(last) = page.last() else {
-            return Ok(told);
+            return Ok(Some(told));
         };
         query.after = Some(last.record.id);
+        let mut erased = Vec::new();
         for view in page {
             match view.record.state {
-                AssetState::Erased { at: erased_at, .. } if erased_at >= at => {
-                    after_erasure(app, &view.record).await?;
-                    told.erased += 1;
-                }
+                AssetState::Erased { at: erased_at, .. } if erased_at >= at => erased.push(view.record),
                 AssetState::Erased { .. } => {}
-                AssetState::Expired { .. } if !is_kept(app, tenant, &view).await? => {}
-                _ => told.kept.push((view.record.id, keeps(app, tenant, &view).await?)),
+                AssetState::Live | AssetState::Expired { .. } => {
+                    let because = runs.keep(app, tenant, &view).await?;
+                    match (because.is_empty(), view.record.is_live()) {
+                        (true, true) => return Ok(None),
+                        (true, false) => {}
+                        (false, _) if told.kept.len() < NAMED => told.kept.push((view.record.id, because.into())),
+                        (false, _) => told.truncated = true,
+                    }
+                }
             }
         }
-    }
-}
-
-/// Whether anything is left that an expired asset is kept for.
-async fn is_kept(app: &App, tenant: &TenantId, view: &AssetView) -> Result<bool, AssetError> {
-    Ok(keeps(app, tenant, view).await?.as_array().is_some_and(|because| !because.is_empty()))
-}
-
-/// The holds on an asset, and the runs that were not erased, as an answer says them.
-async fn keeps(app: &App, tenant: &TenantId, view: &AssetView) -> Result<Value, AssetError> {
-    let mut because: Vec<Value> = view.holds.iter().map(|hold| json!({"hold": hold, "until": null})).collect();
-    for id in &view.references {
-        if let Some(run) = app.index.find_run(tenant, id).await?.filter(|run| run.erased_at.is_none()) {
-            because.push(json!({"run": run.id, "until": run.end.until().instant()}));
+        told.erased += erased.len() as u64;
+        for some in erased.chunks(SIDE_BY_SIDE) {
+            try_join_all(some.iter().map(|record| after_erasure(app, record))).await?;
         }
     }
-    Ok(Value::Array(because))
+}
+
+/// The runs that were asked for, each once: when it ends as an answer says it, or `None` if it was erased.
+#[derive(Debug, Default)]
+struct Runs(HashMap<RunId, Option<Value>>);
+
+impl Runs {
+    /// The holds on an asset, and the runs that were not erased, as an answer says them.
+    async fn keep(&mut self, app: &App, tenant: &TenantId, view: &AssetView) -> Result<Vec<Value>, AssetError> {
+        let mut because: Vec<Value> = view.holds.iter().map(|hold| json!({"hold": hold, "until": null})).collect();
+        for id in &view.references {
+            if !self.0.contains_key(id) {
+                let run = app.index.find_run(tenant, id).await?.filter(|run| run.erased_at.is_none());
+                let told = run.map(|run| json!({"run": run.id, "until": run.end.until().instant()}));
+                self.0.insert(id.clone(), told);
+            }
+            because.extend(self.0.get(id).cloned().flatten());
+        }
+        if because.is_empty() && view.reference_count > view.references.len() as u64 {
+            // The newest of its runs were all erased, and there are more.
+            let (rest, _) = floors::because(app, tenant, view.record.id, app.now()).await?;
+            because.extend(rest.as_array().into_iter().flatten().cloned());
+        }
+        Ok(because)
+    }
 }

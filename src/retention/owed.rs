@@ -3,13 +3,14 @@
 use futures_util::future::join_all;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::record::Owed;
-use mediakeep_storage::{StorageError, TenantId};
+use mediakeep_storage::{StorageError, TenantId, fault};
 use tracing::warn;
 
 use super::{artifacts, holds, runs};
 use crate::app::App;
 use crate::assets::AssetError;
-use crate::assets::library::{forget_older, write_record};
+use crate::assets::library::write_record;
+use crate::assets::revocation::put_epoch;
 
 /// So many are read at a time.
 const STEP: usize = 256;
@@ -51,6 +52,7 @@ pub async fn drain(app: &App) -> Result<u64, StorageError> {
 }
 
 async fn pay(app: &App, tenant: &TenantId, owed: &Owed) -> Result<(), AssetError> {
+    fault::point("owed.paying");
     match owed {
         Owed::Asset { id, .. } | Owed::Dropped { id } => match app.index.find(tenant, *id).await? {
             Some(record) => write_record(app, &record).await?,
@@ -64,11 +66,9 @@ async fn pay(app: &App, tenant: &TenantId, owed: &Owed) -> Result<(), AssetError
         Owed::References(record) => app.blobs.put_references(tenant, record).await?,
         Owed::Hold { on, id, number } => holds::write_record(app, tenant, on, id, *number).await?,
         Owed::Artifact { run, id, number } => artifacts::write_record(app, tenant, run, id, *number).await?,
-        Owed::Epoch(epoch) => {
-            app.blobs.put_record(tenant, RecordOf::Epoch, (*epoch).into(), epoch.to_string().into_bytes()).await?;
-            forget_older(app, tenant, RecordOf::Epoch, (*epoch).into()).await;
-        }
+        Owed::Epoch(epoch) => put_epoch(app, tenant, *epoch).await?,
     }
     app.paid.note(tenant, owed);
+    fault::point("owed.paid");
     Ok(())
 }

@@ -1,18 +1,25 @@
 //! An index made anew from the store alone.
 //!
 //! Beside the bytes lies a record of everything that a URL's life depends on: assets with the key, time and generation of their URLs,
-//! revocations, runs, forks, references, artifacts, holds, ends and erasures. What is not there is said ([`UNKNOWN`]). A record that does not read, or a live
-//! asset whose bytes are not there, is named and left out; everything else comes back as it was.
+//! revocations, runs, forks, references, artifacts, holds, ends and erasures. What is not there is said ([`UNKNOWN`]).
+//!
+//! A record that does not read is named; an older one of the same thing counts in its place, if a crash has left one ([`Reading`] says why
+//! that brings nothing back that was told as ended), and else the thing is left out. A live asset whose blob is not there takes another of
+//! its tenant with the same bytes, which are read to be sure; one of which there are no bytes at all is named and left out. Everything else
+//! comes back as it was.
 
 use std::collections::HashSet;
 
 use futures_util::TryStreamExt;
-use mediakeep_storage::blob::{Kept, Stored, Unreadable};
+use mediakeep_storage::blob::{Kept, Reading, Stored, Unreadable};
 use mediakeep_storage::index::{AssetQuery, Restored};
 use mediakeep_storage::record::{AssetRecord, ReferenceRecord, UploadIntent};
 use mediakeep_storage::{AssetId, BlobKey, RunId, StorageError, TenantId};
 
+use self::lost::Lost;
 use crate::app::App;
+
+mod lost;
 
 /// What a store cannot tell.
 pub const UNKNOWN: [&str; 3] = [
@@ -46,10 +53,12 @@ pub struct Report {
     pub orphans: u64,
     /// Bytes that no asset holds, of tenants of whom something could not be read or was not whole: an asset's, perhaps. They stay.
     pub doubtful: u64,
-    /// Records that do not read.
+    /// Records that do not read, each with the older one that counts in its place, if there is one.
     pub unreadable: Vec<Unreadable>,
     /// Live assets whose bytes are not in the store, or not all of them.
     pub without_bytes: Vec<(TenantId, AssetId)>,
+    /// Live assets whose own blob is not in the store, and which have another with the same bytes now.
+    pub moved: Vec<(TenantId, AssetId)>,
 }
 
 impl Report {
@@ -71,9 +80,7 @@ pub async fn rebuild(app: &App) -> Result<Report, StorageError> {
         let kept = app.blobs.kept(&tenant).await?;
         report.tenants += 1;
         let before = report.faults();
-        let strangers =
-            kept.strangers().map(|place| Unreadable { place: place.to_owned(), reason: "no record".into() });
-        report.unreadable.extend(strangers);
+        report.unreadable.extend(kept.strangers());
         let forks = runs(app, &tenant, &kept, &mut report).await?;
         assets(app, &tenant, &kept, &mut report, &mut held).await?;
         references(app, &tenant, &kept, forks, &mut report).await?;
@@ -109,28 +116,31 @@ async fn assets(
     report: &mut Report,
     held: &mut HashSet<(TenantId, BlobKey)>,
 ) -> Result<(), StorageError> {
-    let mut after = String::new();
+    let (mut after, mut lost) = (String::new(), Lost::default());
     loop {
         let page = app.blobs.kept_assets(kept, &after, STEP).await?;
         let Some((last, _)) = page.last() else {
-            return Ok(());
+            break;
         };
         after.clone_from(last);
         let mut restored = Vec::with_capacity(page.len());
         for record in readable(page.into_iter().map(|(_, record)| record).collect(), report) {
             let has_bytes = has_bytes(app, tenant, &record).await?;
-            if record.is_live() && !has_bytes {
-                report.without_bytes.push((tenant.clone(), record.id));
-                continue;
-            }
             if has_bytes {
                 held.insert((tenant.clone(), record.blob));
+                lost.there(&record);
+            } else if record.is_live() {
+                lost.miss(record);
+                continue;
             }
             restored.push(Restored::Asset { record: Box::new(record), has_bytes });
         }
         report.assets += restored.len() as u64;
         write(app, tenant, restored).await?;
     }
+    let found = lost.find(app, tenant, held, report).await?;
+    report.assets += found.len() as u64;
+    write(app, tenant, found).await
 }
 
 async fn has_bytes(app: &App, tenant: &TenantId, record: &AssetRecord) -> Result<bool, StorageError> {
@@ -234,14 +244,12 @@ async fn announce_orphans(
     Ok(())
 }
 
-/// Those that read; the others are named in the report.
-fn readable<T>(records: Vec<Result<T, Unreadable>>, report: &mut Report) -> Vec<T> {
-    let mut good = Vec::with_capacity(records.len());
-    for record in records {
-        match record {
-            Ok(record) => good.push(record),
-            Err(bad) => report.unreadable.push(bad),
-        }
+/// What they say; what does not read is named in the report.
+fn readable<T>(readings: Vec<Reading<T>>, report: &mut Report) -> Vec<T> {
+    let mut good = Vec::with_capacity(readings.len());
+    for Reading { record, unreadable } in readings {
+        good.extend(record);
+        report.unreadable.extend(unreadable);
     }
     good
 }

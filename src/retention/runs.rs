@@ -1,5 +1,7 @@
 //! The registry: what a host says of its runs, and which assets their logs quote.
 
+use std::borrow::Cow;
+
 use futures_util::TryFutureExt;
 use futures_util::future::try_join;
 use mediakeep_storage::audit::AuditKind;
@@ -7,12 +9,12 @@ use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{AssetQuery, Referred, RunQuery, Updated};
 use mediakeep_storage::record::{Owed, ReferenceRecord, RunRecord, RunView};
 use mediakeep_storage::retention::{RunConflict, RunUpdate, after};
-use mediakeep_storage::{AssetId, AuditEvent, RunId, TenantId, Timestamp};
+use mediakeep_storage::{AssetId, AuditEvent, RunId, TenantId, Timestamp, fault};
 use serde_json::json;
 
 use crate::access::Principal;
 use crate::app::App;
-use crate::assets::library::{MAX_PAGE, forget_older};
+use crate::assets::library::MAX_PAGE;
 use crate::assets::urls::asset_named;
 use crate::assets::{AssetError, members};
 
@@ -44,6 +46,7 @@ pub async fn put(app: &App, caller: &Principal, run: &RunId, wish: RunWish) -> R
     let updated = app.index.update_run(tenant, &update, &app.terms(tenant), audit, now).await?;
     let Updated { view, inherited } = updated.map_err(|conflict| refused(&conflict))?;
     app.rows.floors_changed(tenant);
+    fault::point("run.changed");
     // What a fork took up stands in the store before that it is a fork. A request that is repeated may be so because this had failed.
     let quoted = match inherited.is_empty() && update.fork_of.is_some() {
         true => quoted(app, tenant, run).await?,
@@ -53,6 +56,7 @@ pub async fn put(app: &App, caller: &Principal, run: &RunId, wish: RunWish) -> R
         let references = ReferenceRecord::new(run, &quoted, now);
         app.blobs.put_references(tenant, &references).await?;
         app.paid.note(tenant, &Owed::References(references));
+        fault::point("run.quoted");
     }
     put_recovery_record(app, tenant, &view.record).await?;
     Ok(view)
@@ -111,6 +115,7 @@ pub async fn refer(app: &App, caller: &Principal, run: &RunId, names: &[String])
         Referred::All(record) => record,
     };
     ids.iter().for_each(|id| app.rows.changed(*id));
+    fault::point("references.taken");
     let references = ReferenceRecord::new(run, &ids, now);
     try_join(
         put_recovery_record(app, tenant, &record),
@@ -186,11 +191,34 @@ pub async fn put_record_if_new(app: &App, tenant: &TenantId, run: &RunId) -> Res
     }
 }
 
-/// Writes the run's row beside the bytes: after its transition, whose outcome it holds, and before anybody is told.
+/// Writes the run's row beside the bytes: after its transition, whose outcome it holds, and before anybody is told. Until the records
+/// before it are gone it stays owed.
+///
+/// A later word of the host's may have been written before ours, which would then lie beside it: so the row is looked at once more. A
+/// run that nobody has registered changes with every upload, and of that no record says anything that the assets' own do not.
 pub async fn put_recovery_record(app: &App, tenant: &TenantId, record: &RunRecord) -> Result<(), AssetError> {
-    let json = serde_json::to_vec(record).map_err(|error| AssetError::Internal(error.to_string()))?;
-    app.blobs.put_record(tenant, RecordOf::Run(&record.id), record.revision, json).await?;
-    forget_older(app, tenant, RecordOf::Run(&record.id), record.revision).await;
+    let mut newest = Cow::Borrowed(record);
+    loop {
+        replace_record(app, tenant, &newest).await?;
+        match app.index.find_run(tenant, &record.id).await? {
+            Some(now) if now.revision > newest.revision && (now.registered || now.erased_at.is_some()) => {
+                newest = Cow::Owned(now);
+            }
+            _ => break,
+        }
+    }
     app.paid.note(tenant, &Owed::run(record));
     Ok(())
+}
+
+/// Writes the record, and takes those before it away. Of an erased run they go first: whatever a crash leaves, nothing says that it is
+/// open.
+async fn replace_record(app: &App, tenant: &TenantId, record: &RunRecord) -> Result<(), AssetError> {
+    let of = RecordOf::Run(&record.id);
+    let json = serde_json::to_vec(record).map_err(|error| AssetError::Internal(error.to_string()))?;
+    if record.erased_at.is_some() {
+        app.blobs.remove_records(tenant, of, Some(record.revision)).await?;
+    }
+    app.blobs.put_record(tenant, of, record.revision, json).await?;
+    Ok(app.blobs.remove_records(tenant, of, Some(record.revision)).await?)
 }

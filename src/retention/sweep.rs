@@ -7,13 +7,13 @@ use futures_util::future::{join_all, try_join_all};
 use jiff::SignedDuration;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::{Look, LookAt};
-use mediakeep_storage::record::Doomed;
+use mediakeep_storage::record::{AssetRecord, AssetState, Doomed};
 use mediakeep_storage::retention::after;
 use mediakeep_storage::{StorageError, Timestamp, fault};
 use serde::Serialize;
 use tracing::{info, warn};
 
-use super::{artifacts, owed};
+use super::{artifacts, late, owed};
 use crate::app::App;
 use crate::assets::library::{forget, put_end_record};
 
@@ -52,6 +52,13 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
     // What cannot be settled keeps nothing else waiting: it is told of when all the rest is done.
     let owed = owed::drain(app).await;
     let settled = settle_due(app, now, &mut report).await;
+    let settled = match late::catch_up(app).await {
+        Ok(ended) => {
+            ended.iter().for_each(|record| report.note(record));
+            settled
+        }
+        Err(error) => settled.and(Err(error)),
+    };
     let settled = settled.and(owed.map(drop)).and(owed::note_paid(app).await);
     while !app.is_stopping() {
         let (removed, failed) = remove_doomed(app).await?;
@@ -87,12 +94,6 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
     settled.map(|()| report)
 }
 
-/// How many assets a sweep would end now, counted up to `limit`; changes nothing.
-pub async fn count_due(app: &App, limit: usize) -> Result<usize, StorageError> {
-    let terms = crate::app::terms(&app.settings, app.settings.retention.default_run_log);
-    app.index.count_due(limit, &terms, app.now()).await
-}
-
 async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<(), StorageError> {
     let mut outcome = Ok(());
     loop {
@@ -123,6 +124,17 @@ async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<()
 }
 
 impl Report {
+    /// Counts an asset that has ended.
+    fn note(&mut self, record: &AssetRecord) {
+        match record.state {
+            AssetState::Erased { .. } => self.erased += 1,
+            _ => {
+                self.expired += 1;
+                self.expired_bytes += record.bytes;
+            }
+        }
+    }
+
     fn add(&mut self, part: Self) {
         self.expired += part.expired;
         self.expired_bytes += part.expired_bytes;

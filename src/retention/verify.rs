@@ -140,7 +140,7 @@ impl Sizes {
 }
 
 /// The digest of the asset's bytes as they lie in the store now; `None` if they have gone meanwhile.
-async fn digest(app: &App, record: &AssetRecord) -> Result<Option<Digest>, StorageError> {
+pub(super) async fn digest(app: &App, record: &AssetRecord) -> Result<Option<Digest>, StorageError> {
     let blob = match app.blobs.open_blob(&record.tenant, record.blob, record.bytes).await {
         Ok(blob) => blob,
         Err(_) if app.blobs.size(&record.tenant, record.blob).await?.is_none() => return Ok(None),

@@ -12,6 +12,7 @@
 //! t/<tenant>/b/<kk>/<key>           a sealed blob
 //! t/<tenant>/r/<what>/<id>/<n>.json a recovery record; of one <id> the highest <n> counts
 //! t/<tenant>/r/q/<run>/<name>.json  what a run quotes; of one <run> all of them count
+//! <name>                            a note that is of no tenant
 //! ```
 
 use std::path::PathBuf;
@@ -20,23 +21,25 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use jiff::Timestamp;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload, path::Path};
-use ring::digest;
+use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use url::Url;
 
 use crate::error::StorageError;
-use crate::ids::{ArtifactId, BlobKey, Digest, HoldId, RunId, TenantId};
-use crate::record::{HoldOn, ReferenceRecord};
+use crate::ids::{BlobKey, Digest, TenantId};
 
 mod buffers;
+mod halves;
 mod hot;
 mod kept;
 mod local;
 mod object;
 mod read;
+mod records;
 
 pub use kept::{Kept, Reading, Unreadable};
 pub use read::{Blob, BlobReader};
+pub use records::RecordOf;
+use records::text_prefix;
 
 /// Where blobs and their records lie.
 #[derive(Debug, Clone)]
@@ -66,21 +69,6 @@ pub struct Stored {
     pub bytes: u64,
     /// When it was written.
     pub modified: Timestamp,
-}
-
-/// What a recovery record is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordOf<'a> {
-    /// An asset's row.
-    Asset(crate::AssetId),
-    /// A run's row.
-    Run(&'a RunId),
-    /// A hold.
-    Hold(&'a HoldOn, &'a HoldId),
-    /// How often all of the tenant's URLs were revoked at once, as a number.
-    Epoch,
-    /// An artifact of a run.
-    Artifact(&'a RunId, &'a ArtifactId),
 }
 
 impl BlobStore {
@@ -157,66 +145,18 @@ impl BlobStore {
         }
     }
 
-    /// Writes a recovery record: durable when this returns. Of one thing, the record with the highest `revision` counts.
-    pub async fn put_record(
-        &self,
-        tenant: &TenantId,
-        of: RecordOf<'_>,
-        revision: u64,
-        json: Vec<u8>,
-    ) -> Result<(), StorageError> {
-        self.put_json(&record_folder(tenant, of), &format!("{revision:020}.json"), json).await
-    }
-
-    /// Writes which assets a run references: durable when this returns. Every such record counts, and the same assets again are the same
-    /// record, so that repeats leave no more.
-    pub async fn put_references(&self, tenant: &TenantId, record: &ReferenceRecord) -> Result<(), StorageError> {
-        let named = record.assets.iter().flat_map(|asset| asset.to_bytes()).collect::<Vec<u8>>();
-        let name = data_encoding::HEXLOWER.encode(digest::digest(&digest::SHA256, &named).as_ref());
-        let json = serde_json::to_vec(record).expect("names and a time can be written");
-        self.put_json(&references_folder(tenant, &record.run), &format!("{name}.json"), json).await
-    }
-
-    /// What the records say that the run references, in no order.
-    pub async fn references(&self, tenant: &TenantId, run: &RunId) -> Result<Vec<ReferenceRecord>, StorageError> {
-        let mut records = Vec::new();
-        for path in self.paths_in(&references_folder(tenant, run)).await? {
-            let got = self.objects.get(&path).await.map_err(|error| unavailable(&error))?;
-            let json = got.bytes().await.map_err(|error| unavailable(&error))?;
-            records.push(serde_json::from_slice(&json).map_err(|error| {
-                let reason = format!("recovery record {path}: {error}");
-                StorageError::Corrupt { store: "store", reason }
-            })?);
+    /// What [`BlobStore::put_note`] wrote last under that name.
+    pub async fn note(&self, name: &str) -> Result<Option<Bytes>, StorageError> {
+        match self.objects.get(&Path::from(name)).await {
+            Ok(got) => got.bytes().await.map(Some).map_err(|error| unavailable(&error)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(unavailable(&error)),
         }
-        Ok(records)
     }
 
-    /// The newest recovery record, if there is one.
-    pub async fn newest_record(&self, tenant: &TenantId, of: RecordOf<'_>) -> Result<Option<Bytes>, StorageError> {
-        let Some(newest) = self.record_paths(tenant, of).await?.into_iter().max() else {
-            return Ok(None);
-        };
-        let got = self.objects.get(&newest).await.map_err(|error| unavailable(&error))?;
-        got.bytes().await.map(Some).map_err(|error| unavailable(&error))
-    }
-
-    /// Removes the recovery records older than `revision`, or all of them.
-    pub async fn remove_records(
-        &self,
-        tenant: &TenantId,
-        of: RecordOf<'_>,
-        older_than: Option<u64>,
-    ) -> Result<(), StorageError> {
-        if let (Some(files), None) = (&self.files, older_than) {
-            return files.remove_folder(record_folder(tenant, of).as_ref()).await;
-        }
-        let keep_from = older_than.map(|revision| record_folder(tenant, of).join(format!("{revision:020}.json")));
-        for path in self.record_paths(tenant, of).await? {
-            if keep_from.as_ref().is_none_or(|from| path < *from) {
-                ignore_missing(self.objects.delete(&path).await)?;
-            }
-        }
-        Ok(())
+    /// Notes something of the store as a whole, beside all tenants' folders: durable when this returns.
+    pub async fn put_note(&self, name: &str, note: Vec<u8>) -> Result<(), StorageError> {
+        self.objects.put(&Path::from(name), note.into()).await.map(drop).map_err(|error| unavailable(&error))
     }
 
     /// Whether nothing was ever stored here.
@@ -239,23 +179,6 @@ impl BlobStore {
                 .await
                 .map(drop),
         }
-    }
-
-    async fn record_paths(&self, tenant: &TenantId, of: RecordOf<'_>) -> Result<Vec<Path>, StorageError> {
-        self.paths_in(&record_folder(tenant, of)).await
-    }
-
-    async fn put_json(&self, folder: &Path, name: &str, json: Vec<u8>) -> Result<(), StorageError> {
-        if let Some(files) = &self.files {
-            files.make_folder(folder.as_ref()).await?;
-        }
-        let put = self.objects.put(&folder.clone().join(name), PutPayload::from(json)).await;
-        put.map(drop).map_err(|error| unavailable(&error))
-    }
-
-    async fn paths_in(&self, folder: &Path) -> Result<Vec<Path>, StorageError> {
-        let list = self.objects.list(Some(folder)).map_ok(|meta| meta.location);
-        list.try_collect().await.map_err(|error| unavailable(&error))
     }
 }
 
@@ -340,35 +263,6 @@ fn blob_path(tenant: &TenantId, blob: BlobKey) -> Path {
     Path::from_iter(["t", &tenant.prefix(), "b", &key[..2], &key])
 }
 
-fn record_folder(tenant: &TenantId, of: RecordOf<'_>) -> Path {
-    let (what, id) = match of {
-        RecordOf::Asset(id) => ("a", id.to_string()),
-        RecordOf::Run(id) => ("r", text_prefix(id.as_str())),
-        RecordOf::Epoch => ("e", "all".to_owned()),
-        RecordOf::Artifact(run, id) => ("f", artifact_folder(run, id)),
-        RecordOf::Hold(HoldOn::Asset(asset), id) => ("h", format!("{asset}.{}", text_prefix(id.as_str()))),
-        RecordOf::Hold(HoldOn::Run(run), id) => {
-            ("h", format!("{}.{}", text_prefix(run.as_str()), text_prefix(id.as_str())))
-        }
-    };
-    Path::from_iter(["t", &tenant.prefix(), "r", what, &id])
-}
-
-/// Both names as they are would be longer than a folder's name may be.
-fn artifact_folder(run: &RunId, id: &ArtifactId) -> String {
-    let names = format!("{run}\n{id}");
-    data_encoding::HEXLOWER.encode(digest::digest(&digest::SHA256, names.as_bytes()).as_ref())
-}
-
-fn references_folder(tenant: &TenantId, run: &RunId) -> Path {
-    Path::from_iter(["t", &tenant.prefix(), "r", "q", &text_prefix(run.as_str())])
-}
-
-/// A host's name where upper and lower case may be one.
-fn text_prefix(name: &str) -> String {
-    data_encoding::BASE32_NOPAD.encode(name.as_bytes()).to_ascii_lowercase()
-}
-
 fn stored(meta: &object_store::ObjectMeta) -> Option<Stored> {
     let parts: Vec<_> = meta.location.parts().collect();
     let [_, prefix, folder, _, key] = parts.as_slice() else {
@@ -393,14 +287,22 @@ fn ignore_missing(result: object_store::Result<()>) -> Result<(), StorageError> 
 }
 
 fn unavailable(error: &object_store::Error) -> StorageError {
+    match file_error(error) {
+        Some(file) => StorageError::file("store", "reading or writing a file", file),
+        None => StorageError::Unavailable { store: "store", reason: error.to_string() },
+    }
+}
+
+/// What the operating system said, if that is behind the error.
+fn file_error(error: &object_store::Error) -> Option<&std::io::Error> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(inner) = cause {
-        if let Some(file) = inner.downcast_ref::<std::io::Error>() {
-            return StorageError::file("store", "reading or writing a file", file);
+        if let Some(file) = inner.downcast_ref() {
+            return Some(file);
         }
         cause = inner.source();
     }
-    StorageError::Unavailable { store: "store", reason: error.to_string() }
+    None
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Named moments between two steps, at which a test ends the process as SIGKILL would.
+//! Named moments between two steps, at which a test ends the process as SIGKILL would, or has a step fail.
 //!
 //! What a crash leaves behind depends on the moment. Luck finds some of them, some of the time; a name finds its one each time. Without
 //! the feature `testing` a point is nothing.
@@ -14,6 +14,19 @@ pub fn point(name: &str) {
             std::thread::park();
         }
     }
+}
+
+/// Whether what is done here is to fail: the variable says `fails` and the name.
+#[cfg(feature = "testing")]
+pub fn fails(name: &str) -> bool {
+    crate::testing::fault().and_then(|fault| fault.strip_prefix("fails ")) == Some(name)
+}
+
+/// Never.
+#[cfg(not(feature = "testing"))]
+#[inline(always)]
+pub fn fails(_: &str) -> bool {
+    false
 }
 
 /// Nothing.

@@ -1,5 +1,6 @@
 //! The process is killed at any moment: what was acknowledged is there afterwards, and what was not leaves nothing behind.
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -77,33 +78,47 @@ async fn killed_again_and_again(kills: usize) -> usize {
         assert_eq!(answer.status(), 200, "an acknowledged asset is gone: {length} bytes of {seed}");
         assert_eq!(answer.bytes().await.expect("a body"), noise(*length, *seed));
     }
-    let assets = count_assets(&server).await;
+    let assets = assets(&server).await;
     assert!(server.stop().await.success());
     place.must_run(&["sweep"]);
     let verified = place.must_run(&["verify"]);
     assert!(verified.stdout.contains(", 0 without a row"), "{}", verified.stdout);
     let staged = std::fs::read_dir(place.file("blobs/staging")).expect("a folder").count();
     assert_eq!(staged, 0, "staged files stay behind");
-    let tenants = std::fs::read_dir(place.file("blobs/t")).expect("a folder").map(|entry| entry.expect("an entry"));
-    let files = tenants.flat_map(|tenant| files(&tenant.path().join("r/a")));
-    // A record that was cut off while it was written has another name, which no list of the store shows.
-    let records: Vec<_> = files.filter(|file| file.extension().is_some_and(|name| name == "json")).collect();
-    assert_eq!(records.len(), assets, "each asset has its recovery record, and nothing else has one: {records:?}");
+    assert_eq!(
+        records(&place),
+        assets,
+        "each asset has its recovery record, nothing else has one, and none is half written"
+    );
     acknowledged.len()
 }
 
-async fn count_assets(server: &Server) -> usize {
-    let (mut count, mut cursor) = (0, String::new());
+/// The assets, by the name of what each has among the recovery records.
+async fn assets(server: &Server) -> BTreeSet<String> {
+    let (mut all, mut cursor) = (BTreeSet::new(), String::new());
     loop {
         let path = format!("/v1/assets?limit=500{cursor}");
         let page: Value =
             server.request(Method::GET, &path).send().await.expect("an answer").json().await.expect("JSON");
-        count += page["assets"].as_array().expect("a list").len();
+        let ids = page["assets"].as_array().expect("a list").iter().filter_map(|asset| asset["assetId"].as_str());
+        all.extend(ids.map(|id| format!("{id}/00000000000000000001.json")));
         match page["nextCursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
-            None => return count,
+            None => return all,
         }
     }
+}
+
+/// Every file among the recovery records of assets, by the folder that it lies in and its own name.
+fn records(place: &Place) -> BTreeSet<String> {
+    let tenants =
+        std::fs::read_dir(place.file("blobs/t")).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let all = tenants.flat_map(|tenant| {
+        let folder = tenant.join("r/a");
+        let inside = files(&folder).into_iter();
+        inside.map(move |file| file.strip_prefix(&folder).expect("it lies inside").display().to_string())
+    });
+    all.collect()
 }
 
 /// Anywhere between the first byte and the middle of everything; two lives of three do not end before they have done something.

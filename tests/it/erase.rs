@@ -177,6 +177,24 @@ async fn an_erased_run_takes_what_it_alone_kept_and_nothing_more_comes_to_it() {
 }
 
 #[tokio::test]
+async fn of_the_many_that_outlive_a_run_a_thousand_are_named() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    owner.upload(noise(64, 1)).await;
+    crate::sweep::crowd(&host, "run-1", 1_049).await;
+    assert_eq!(owner.put("/v1/runs/child", &json!({"forkOf": "run-1"})).await.status(), 200);
+
+    let erased = erase_run(&owner, "run-1").await;
+
+    assert_eq!((&erased["erased"], &erased["truncated"]), (&json!(0), &json!(true)));
+    assert_eq!(erased["kept"].as_array().map(Vec::len), Some(1_000));
+    assert_eq!(erased["kept"][999]["because"], json!([{"run": "child", "until": null}]));
+    assert_eq!(erase_run(&owner, "child").await, json!({"erased": 1_050, "kept": [], "at": host.now()}));
+    assert_eq!(host.stored_blobs().await, 0);
+    assert!(host.verify().await.is_clean());
+}
+
+#[tokio::test]
 async fn a_sweep_finishes_the_erasure_that_a_crash_cut_short() {
     let host = Host::start().await;
     let owner = host.owner("acme");

@@ -96,7 +96,8 @@ impl Host {
         settings.server.listen = running.address.to_string();
         let base_url = running.app.base_url.clone();
         running.stop().await;
-        let index = Home::new(kind, &folder.path().join("anew")).await;
+        let fresh = (1..).map(|n| folder.path().join(format!("anew-{n}"))).find(|path| !path.exists());
+        let index = Home::new(kind, &fresh.expect("there are numbers enough")).await;
         settings.index.url = index.url().into();
         let app = App::open_for_rebuild(settings.clone(), clock.clone(), &base_url).await.expect("an empty place");
         let report = rebuild::rebuild(&app).await.expect("a store that answers");

@@ -33,6 +33,7 @@ mod middle;
 mod openapi;
 mod oracles;
 mod openwop;
+mod policy;
 mod power;
 mod preview;
 mod quickstart;

@@ -1,9 +1,11 @@
 //! An index that is lost is made anew from the store: every URL, floor, hold, fork and tombstone as it was.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mediakeep_storage::blob::RecordOf;
-use mediakeep_storage::{AssetId, BlobKey, TenantId};
+use mediakeep_storage::record::AssetRecord;
+use mediakeep_storage::{AssetId, BlobKey, RunId, TenantId};
 use serde_json::{Value, json};
 
 use crate::harness::bytes::{noise, png};
@@ -16,6 +18,10 @@ use crate::retention::{DAY, keep, later};
 struct World {
     assets: Vec<Asset>,
     foreign: Asset,
+}
+
+fn acme() -> TenantId {
+    TenantId::parse("acme").expect("a tenant")
 }
 
 fn id(asset: &Asset) -> AssetId {
@@ -46,7 +52,7 @@ async fn world(host: &Host) -> World {
     let words = json!({"name": "chart.png", "alt": "Signups"});
     assert_eq!(owner.patch(&format!("/v1/assets/{}", one.id), &words).await.status(), 200);
     host.raise_generation("acme", &renewed).await;
-    let row = host.app().index.find(&TenantId::parse("acme").expect("a tenant"), id(&renewed)).await;
+    let row = host.app().index.find(&acme(), id(&renewed)).await;
     let row = row.expect("an index").expect("a row");
     mediakeep::assets::ingest::put_recovery_record(host.app(), &row).await.expect("a record");
     assert_eq!(owner.put("/v1/runs/lifted/holds/none", &json!({"reason": "x"})).await.status(), 404);
@@ -146,7 +152,7 @@ async fn a_fork_whose_record_was_cut_off_takes_up_what_its_parent_has() {
     assert_eq!(owner.put("/v1/runs/grandchild", &json!({"forkOf": "child"})).await.status(), 200);
     for folder in ["child", "grandchild"] {
         let quoted = data_encoding::BASE32_NOPAD.encode(folder.as_bytes()).to_ascii_lowercase();
-        let quotes = host.folder().join("blobs/t").join(TenantId::parse("acme").expect("a tenant").prefix());
+        let quotes = host.folder().join("blobs/t").join(acme().prefix());
         std::fs::remove_dir_all(quotes.join("r/q").join(quoted)).expect("what the fork took up");
     }
 
@@ -164,11 +170,11 @@ async fn what_cannot_come_back_is_named_and_the_rest_does() {
     let owner = host.owner("acme");
     let (good, lost, torn) =
         (owner.upload(noise(300, 1)).await, owner.upload(noise(300, 2)).await, owner.upload(noise(300, 3)).await);
-    let acme = TenantId::parse("acme").expect("a tenant");
+    let acme = acme();
     let blobs = &host.app().blobs;
     let row = host.app().index.find(&acme, id(&lost)).await.expect("an index").expect("a row");
     blobs.remove(&acme, row.blob).await.expect("its bytes are taken away");
-    blobs.put_record(&acme, RecordOf::Asset(id(&torn)), 99, b"{\"half\":".to_vec()).await.expect("a record");
+    blobs.put_record(&acme, RecordOf::Asset(id(&torn)), 1, b"{\"half\":".to_vec()).await.expect("a record");
     let stray = BlobKey::generate();
     let mut staging = blobs.stage(&acme, stray);
     staging.write(noise(50, 9).into()).await.expect("bytes");
@@ -179,7 +185,7 @@ async fn what_cannot_come_back_is_named_and_the_rest_does() {
     assert!(!report.is_whole());
     assert_eq!(report.without_bytes, [(acme.clone(), id(&lost))]);
     assert_eq!(report.unreadable.len(), 1, "{report:?}");
-    assert!(report.unreadable[0].place.contains(&torn.id), "{report:?}");
+    assert!(report.unreadable[0].place.contains(&torn.id) && report.unreadable[0].instead.is_none(), "{report:?}");
     assert_eq!((report.orphans, report.doubtful), (0, 2), "the stray, and the bytes whose record is torn");
     assert_eq!(host.stranger().get(&good.url).await.status(), 200);
     for gone in [&lost, &torn] {
@@ -191,10 +197,83 @@ async fn what_cannot_come_back_is_named_and_the_rest_does() {
 }
 
 #[tokio::test]
+async fn an_asset_whose_blob_is_lost_takes_another_with_the_same_bytes_and_no_other() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let (first, same) = (owner.upload(noise(300, 1)).await, owner.upload(noise(300, 1)).await);
+    let (stray, liar) = (owner.upload(noise(300, 2)).await, owner.upload(noise(300, 3)).await);
+    let (decoy, foreign) = (owner.upload(noise(300, 4)).await, host.owner("globex").upload(noise(300, 3)).await);
+    let rewrite = async |asset: &Asset, change: &dyn Fn(&mut AssetRecord)| {
+        let mut row = host.app().index.find(&acme(), id(asset)).await.expect("an index").expect("a row");
+        let before = row.blob;
+        change(&mut row);
+        mediakeep::assets::ingest::put_recovery_record(host.app(), &row).await.expect("a record");
+        (before, row.sha256)
+    };
+    // What it was to share has gone; what it was to share is there under no name; and what says that it has the bytes has others.
+    rewrite(&same, &|row| row.blob = BlobKey::generate()).await;
+    rewrite(&stray, &|row| row.blob = BlobKey::generate()).await;
+    let (lost, digest) = rewrite(&liar, &|row| row.blob = BlobKey::generate()).await;
+    rewrite(&decoy, &|row| row.sha256 = digest).await;
+    host.app().blobs.remove(&acme(), lost).await.expect("its bytes are taken away");
+
+    let (host, report) = host.rebuilt(Kind::of_this_process()).await;
+
+    assert_eq!(report.without_bytes, [(acme(), id(&liar))], "neither another's bytes nor another tenant's");
+    // Assets of one instant have no order.
+    let moved: BTreeSet<_> = report.moved.iter().cloned().collect();
+    assert_eq!(moved, BTreeSet::from([(acme(), id(&same)), (acme(), id(&stray))]));
+    assert!(report.unreadable.is_empty());
+    for (asset, seed) in [(&first, 1), (&same, 1), (&stray, 2), (&foreign, 3)] {
+        let answer = host.stranger().get(&asset.url).await;
+        assert_eq!(answer.bytes().await.expect("a body"), noise(300, seed), "{}", asset.id);
+    }
+    assert_eq!(host.stranger().get(&liar.url).await.status(), 404);
+    let (host, report) = host.rebuilt(Kind::of_this_process()).await;
+    assert_eq!(report.moved, [], "their records say so since then");
+    assert!(host.verify().await.is_clean());
+}
+
+#[tokio::test]
+async fn an_older_record_counts_where_the_newest_does_not_read_and_the_next_change_ends_both() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let asset = owner.upload(noise(300, 1)).await;
+    assert_eq!(owner.patch(&format!("/v1/assets/{}", asset.id), &json!({"name": "secret.png"})).await.status(), 200);
+    keep(&owner, "run-1", &later(&host, 90 * DAY)).await;
+    let run = RunId::parse("run-1").expect("a run");
+    let blobs = &host.app().blobs;
+    for of in [RecordOf::Asset(id(&asset)), RecordOf::Run(&run)] {
+        blobs.put_record(&acme(), of, 7, b"{\"half\": \"secret.png".to_vec()).await.expect("a record");
+    }
+    blobs.put_record(&acme(), RecordOf::Epoch, 3, Vec::new()).await.expect("a record");
+
+    let (host, report) = host.rebuilt(Kind::of_this_process()).await;
+
+    assert!(!report.is_whole());
+    let instead = report.unreadable.iter().map(|bad| bad.instead.as_deref().and_then(|place| place.rsplit('/').next()));
+    let (asset_at, run_at) = ("00000000000000000002.json", "00000000000000000002.json");
+    assert_eq!(instead.collect::<Vec<_>>(), [Some(run_at), Some(asset_at), None]);
+    let owner = host.owner("acme");
+    let shown = owner.show(&asset).await;
+    assert_eq!((&shown["name"], &shown["retainUntil"]), (&json!("secret.png"), &json!(later(&host, 90 * DAY))));
+    assert_eq!(
+        host.stranger().get(&asset.url).await.status(),
+        404,
+        "all URLs were revoked, as the name of a record says"
+    );
+    assert_eq!(owner.delete(&format!("/v1/assets/{}?erase=true", asset.id)).await.status(), 200);
+    for file in crate::harness::process::files(&host.folder().join("blobs/t").join(acme().prefix()).join("r/a")) {
+        let text = std::fs::read_to_string(&file).expect("a record");
+        assert!(!text.contains("secret.png"), "{}", file.display());
+    }
+}
+
+#[tokio::test]
 async fn bytes_of_nobody_go_after_their_grace() {
     let host = Host::start().await;
     let asset = host.owner("acme").upload(noise(300, 1)).await;
-    let acme = TenantId::parse("acme").expect("a tenant");
+    let acme = acme();
     let mut staging = host.app().blobs.stage(&acme, BlobKey::generate());
     staging.write(noise(50, 9).into()).await.expect("bytes");
     staging.seal().await.expect("a stray");

@@ -118,32 +118,6 @@ async fn a_service_sweeps_by_itself() {
 }
 
 #[tokio::test]
-async fn a_start_that_would_end_too_much_asks_first() {
-    let place = Place::with("[retention]\ngrace = \"0s\"\nunreferenced = \"2s\"\nsweep_interval = \"1h\"");
-    let server = place.serve().await;
-    let sending = (0..8).map(async |sender: u64| {
-        for n in 0..130 {
-            let request = server.request(Method::POST, "/v1/assets").body(format!("{}", (sender + n) % 5));
-            assert_eq!(request.send().await.expect("an answer").status(), 201);
-        }
-    });
-    futures_util::future::join_all(sending).await;
-    assert!(server.stop().await.success());
-    tokio::time::sleep(Duration::from_millis(2100)).await;
-
-    let refused = place.run(&["serve"]);
-    assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(
-        refused.stderr.contains("1040 assets") && refused.stderr.contains("--accept-expiry 1040"),
-        "{}",
-        refused.stderr
-    );
-    assert_eq!(place.run(&["serve", "--accept-expiry", "1039"]).code, 2);
-    let server = place.start(place.command(&["serve", "--accept-expiry", "1040"])).await;
-    assert!(server.stop().await.success());
-}
-
-#[tokio::test]
 async fn a_service_that_is_told_to_stop_finishes_what_is_under_way() {
     let place = Place::new();
     let mut server = place.serve().await;

@@ -163,7 +163,7 @@ async fn ended(host: &Host, run: &str) -> usize {
 }
 
 /// Puts copies of the run's one asset into the index, all of them holding its blob.
-async fn crowd(host: &Host, run: &str, count: usize) {
+pub(crate) async fn crowd(host: &Host, run: &str, count: usize) {
     use mediakeep_storage::audit::{AuditEvent, AuditKind};
     use mediakeep_storage::index::NewAsset;
     use mediakeep_storage::record::UploadIntent;

@@ -1,6 +1,7 @@
 //! What the store has kept of each tenant, for an index that is made anew.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use futures_util::TryStreamExt;
 use jiff::Timestamp;
@@ -9,26 +10,44 @@ use object_store::path::Path;
 use ring::digest;
 use serde::de::DeserializeOwned;
 
-use super::{BlobStore, artifact_folder, ignore_missing, unavailable};
+use super::records::artifact_folder;
+use super::{BlobStore, ignore_missing, unavailable};
 use crate::error::StorageError;
 use crate::ids::{AssetId, HoldId, RunId, TenantId};
 use crate::record::{ArtifactRecord, AssetRecord, Hold, HoldOn, ReferenceRecord, RevokedUrls, RunRecord};
 
-/// A tenant's recovery records by name; of each thing the newest.
+/// A tenant's recovery records by name.
 #[derive(Debug, Default)]
 pub struct Kept {
-    runs: BTreeMap<String, Path>,
-    assets: BTreeMap<String, Path>,
-    artifacts: BTreeMap<String, Path>,
-    holds: BTreeMap<String, Path>,
-    epochs: BTreeMap<String, Path>,
-    revoked: Vec<Path>,
-    references: Vec<Path>,
+    runs: BTreeMap<String, Revisions>,
+    assets: BTreeMap<String, Revisions>,
+    artifacts: BTreeMap<String, Revisions>,
+    holds: BTreeMap<String, Revisions>,
+    epochs: BTreeMap<String, Revisions>,
+    revoked: Vec<Revisions>,
+    references: Vec<Revisions>,
     strangers: Vec<Path>,
 }
 
-/// A record, or why it does not read.
-pub type Reading<T> = Result<T, Unreadable>;
+/// The records of one thing.
+#[derive(Debug)]
+struct Revisions {
+    newest: Path,
+    /// What a crash has left of those before it, in no order.
+    older: Vec<Path>,
+}
+
+/// What the records of one thing say: the newest that reads.
+///
+/// A change is told only when the records before it are gone. So whatever an older one says beside a newer that does not read, nobody was
+/// told more; and of what was erased no older one is left before the newest is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading<T> {
+    /// What it says.
+    pub record: Option<T>,
+    /// The newest, if that does not read.
+    pub unreadable: Option<Unreadable>,
+}
 
 /// A record that does not read: where it lies, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +56,8 @@ pub struct Unreadable {
     pub place: String,
     /// Why.
     pub reason: String,
+    /// The older record that counts in its place.
+    pub instead: Option<String>,
 }
 
 impl BlobStore {
@@ -61,7 +82,11 @@ impl BlobStore {
 
     /// The rows of its runs.
     pub async fn kept_runs(&self, kept: &Kept) -> Result<Vec<Reading<RunRecord>>, StorageError> {
-        self.all(kept.runs.values()).await
+        let mut runs: Vec<Reading<RunRecord>> = self.all(kept.runs.values()).await?;
+        for (run, revisions) in runs.iter_mut().zip(kept.runs.values()) {
+            run.record.iter_mut().for_each(|run| run.revision = run.revision.max(revisions.number()));
+        }
+        Ok(runs)
     }
 
     /// The rows of its assets from behind `after`, in the order of their making; at most `limit` of them, with their names.
@@ -73,8 +98,11 @@ impl BlobStore {
     ) -> Result<Vec<(String, Reading<AssetRecord>)>, StorageError> {
         let behind = (std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded);
         let mut rows = Vec::new();
-        for (name, path) in kept.assets.range::<str, _>(behind).take(limit) {
-            rows.push((name.clone(), self.read(path).await?));
+        for (name, revisions) in kept.assets.range::<str, _>(behind).take(limit) {
+            let mut row: Reading<AssetRecord> = self.read(revisions).await?;
+            // The next change is to be newer than all that is there, so that it takes away also what does not read.
+            row.record.iter_mut().for_each(|record| record.revision = record.revision.max(revisions.number()));
+            rows.push((name.clone(), row));
         }
         Ok(rows)
     }
@@ -82,7 +110,7 @@ impl BlobStore {
     /// What its runs' logs quote, in the order in which they began to.
     pub async fn kept_references(&self, kept: &Kept) -> Result<Vec<Reading<ReferenceRecord>>, StorageError> {
         let mut records: Vec<Reading<ReferenceRecord>> = self.all(&kept.references).await?;
-        records.sort_by_key(|record| record.as_ref().map_or(Timestamp::MIN, |record| record.at));
+        records.sort_by_key(|reading| reading.record.as_ref().map_or(Timestamp::MIN, |record| record.at));
         Ok(records)
     }
 
@@ -95,12 +123,15 @@ impl BlobStore {
     ) -> Result<Vec<(String, Reading<ArtifactRecord>)>, StorageError> {
         let behind = (std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded);
         let mut artifacts = Vec::new();
-        for (name, path) in kept.artifacts.range::<str, _>(behind).take(limit) {
-            let artifact: Reading<ArtifactRecord> = self.read(path).await?;
-            let elsewhere = || Unreadable { place: path.to_string(), reason: "its folder has another name".to_owned() };
+        for (name, revisions) in kept.artifacts.range::<str, _>(behind).take(limit) {
+            let Reading { record, unreadable } = self.read::<ArtifactRecord>(revisions).await?;
             let own = |artifact: &ArtifactRecord| artifact_folder(&artifact.run, &artifact.id) == *name;
-            let artifact = artifact.and_then(|artifact| if own(&artifact) { Ok(artifact) } else { Err(elsewhere()) });
-            artifacts.push((name.clone(), artifact));
+            let misplaced = record.as_ref().is_some_and(|artifact| !own(artifact));
+            let misplaced = misplaced.then(|| Unreadable::new(&revisions.newest, "its folder has another name"));
+            let record = record
+                .filter(own)
+                .map(|artifact| ArtifactRecord { number: artifact.number.max(revisions.number()), ..artifact });
+            artifacts.push((name.clone(), Reading { record, unreadable: unreadable.or(misplaced) }));
         }
         Ok(artifacts)
     }
@@ -108,19 +139,26 @@ impl BlobStore {
     /// Its holds.
     pub async fn kept_holds(&self, kept: &Kept) -> Result<Vec<Reading<(HoldOn, Hold)>>, StorageError> {
         let mut holds = Vec::new();
-        for (name, path) in &kept.holds {
-            let hold: Reading<Hold> = self.read(path).await?;
-            holds.push(hold.and_then(|hold| match held_by(name, &hold.id) {
-                Some(on) => Ok((on, hold)),
-                None => Err(Unreadable { place: path.to_string(), reason: "its folder has another name".to_owned() }),
-            }));
+        for (name, revisions) in &kept.holds {
+            let Reading { record, unreadable } = self.read::<Hold>(revisions).await?;
+            let record = record.map(|hold| Hold { number: hold.number.max(revisions.number()), ..hold });
+            let on = record.as_ref().and_then(|hold| held_by(name, &hold.id));
+            let misplaced = (record.is_some() && on.is_none())
+                .then(|| Unreadable::new(&revisions.newest, "its folder has another name"));
+            holds.push(Reading { record: on.zip(record), unreadable: unreadable.or(misplaced) });
         }
         Ok(holds)
     }
 
-    /// How often all of its URLs were revoked at once.
+    /// How often all of its URLs were revoked at once. The name of a record says it too: no older one counts in its place.
     pub async fn kept_epochs(&self, kept: &Kept) -> Result<Vec<Reading<u32>>, StorageError> {
-        self.all(kept.epochs.values()).await
+        let mut epochs = Vec::new();
+        for revisions in kept.epochs.values() {
+            let Reading { record, unreadable } = self.read::<u32>(revisions).await?;
+            let named = u32::try_from(revisions.number()).unwrap_or(u32::MAX);
+            epochs.push(Reading { record: record.max(Some(named).filter(|epoch| *epoch > 0)), unreadable });
+        }
+        Ok(epochs)
     }
 
     /// Its delivery URLs that were revoked by name, as far as that may still matter.
@@ -152,27 +190,66 @@ impl BlobStore {
 
     async fn all<T: DeserializeOwned>(
         &self,
-        paths: impl IntoIterator<Item = &Path>,
+        things: impl IntoIterator<Item = &Revisions>,
     ) -> Result<Vec<Reading<T>>, StorageError> {
         let mut records = Vec::new();
-        for path in paths {
-            records.push(self.read(path).await?);
+        for revisions in things {
+            records.push(self.read(revisions).await?);
         }
         Ok(records)
     }
 
-    async fn read<T: DeserializeOwned>(&self, path: &Path) -> Result<Reading<T>, StorageError> {
+    async fn read<T: DeserializeOwned>(&self, revisions: &Revisions) -> Result<Reading<T>, StorageError> {
+        let unreadable = match self.read_one(&revisions.newest).await? {
+            Ok(record) => return Ok(Reading { record: Some(record), unreadable: None }),
+            Err(reason) => Unreadable::new(&revisions.newest, &reason),
+        };
+        let mut older: Vec<&Path> = revisions.older.iter().collect();
+        older.sort_unstable();
+        for path in older.into_iter().rev() {
+            if let Ok(record) = self.read_one(path).await? {
+                let unreadable = Unreadable { instead: Some(path.to_string()), ..unreadable };
+                return Ok(Reading { record: Some(record), unreadable: Some(unreadable) });
+            }
+        }
+        Ok(Reading { record: None, unreadable: Some(unreadable) })
+    }
+
+    /// What the record says, or why it does not read.
+    async fn read_one<T: DeserializeOwned>(&self, path: &Path) -> Result<Result<T, String>, StorageError> {
         let got = self.objects.get(path).await.map_err(|error| unavailable(&error))?;
         let json = got.bytes().await.map_err(|error| unavailable(&error))?;
-        Ok(serde_json::from_slice(&json)
-            .map_err(|error| Unreadable { place: path.to_string(), reason: error.to_string() }))
+        Ok(serde_json::from_slice(&json).map_err(|error| error.to_string()))
+    }
+}
+
+impl Unreadable {
+    fn new(place: &Path, reason: &str) -> Self {
+        Self { place: place.to_string(), reason: reason.to_owned(), instead: None }
+    }
+}
+
+impl Revisions {
+    fn of(path: Path) -> Self {
+        Self { newest: path, older: Vec::new() }
+    }
+
+    fn add(&mut self, path: Path) {
+        let older = if self.newest < path { std::mem::replace(&mut self.newest, path) } else { path };
+        self.older.push(older);
+    }
+
+    /// The newest one's number, which its name is; 0 if that is none.
+    fn number(&self) -> u64 {
+        let name = self.newest.filename().and_then(|name| name.strip_suffix(".json"));
+        name.and_then(|name| name.parse().ok()).unwrap_or(0)
     }
 }
 
 impl Kept {
     /// What lies among the records and is none.
-    pub fn strangers(&self) -> impl Iterator<Item = &str> {
-        self.strangers.iter().map(Path::as_ref)
+    pub fn strangers(&self) -> impl Iterator<Item = Unreadable> {
+        self.strangers.iter().map(|place| Unreadable::new(place, "no record"))
     }
 
     fn take(&mut self, path: Path) {
@@ -188,11 +265,11 @@ impl Kept {
             "h" => &mut self.holds,
             "e" => &mut self.epochs,
             "v" => {
-                self.revoked.push(path);
+                self.revoked.push(Revisions::of(path));
                 return;
             }
             "q" => {
-                self.references.push(path);
+                self.references.push(Revisions::of(path));
                 return;
             }
             _ => {
@@ -200,9 +277,9 @@ impl Kept {
                 return;
             }
         };
-        let newest = named.entry(name.clone()).or_insert_with(|| path.clone());
-        if *newest < path {
-            *newest = path;
+        match named.entry(name.clone()) {
+            Entry::Vacant(first) => drop(first.insert(Revisions::of(path))),
+            Entry::Occupied(mut known) => known.get_mut().add(path),
         }
     }
 }
@@ -245,8 +322,8 @@ mod tests {
             kept.take(Path::from(path));
         }
 
-        let newest = kept.assets.get(asset).map(|path| path.filename().unwrap_or_default().to_owned());
-        assert_eq!(newest.as_deref(), Some("00000000000000000010.json"));
+        let revisions = kept.assets.get(asset).expect("it has records");
+        assert_eq!((revisions.number(), revisions.older.len()), (10, 2));
         assert_eq!((kept.assets.len(), kept.references.len()), (1, 1));
         assert_eq!(kept.strangers().count(), 3);
     }

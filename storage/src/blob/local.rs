@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::buffers::Buffers;
 use super::hot::{Hot, SMALL};
-use super::{Blob, PIECE, Sealed};
+use super::{Blob, PIECE, Sealed, halves};
 use crate::error::StorageError;
 use crate::ids::{BlobKey, Digest, TenantId};
 
@@ -95,6 +95,18 @@ impl Files {
             Ok(()) => folder.parent().map_or(Ok(()), sync_folder).map_err(failed("removing a folder")),
         })
         .await
+    }
+
+    /// Removes what writes of this file have left that were cut off before it was there.
+    pub(super) async fn remove_cut_off(&self, relative: &str) -> Result<(), StorageError> {
+        let file = self.root.join(relative);
+        blocking(move || halves::remove_of(&file).map_err(failed("removing half a record"))).await
+    }
+
+    /// The same for every file of the folder whose name is before this one.
+    pub(super) async fn remove_cut_off_before(&self, relative: &str, name: &str) -> Result<(), StorageError> {
+        let (folder, name) = (self.root.join(relative), name.to_owned());
+        blocking(move || halves::remove_before(&folder, &name).map_err(failed("removing half a record"))).await
     }
 
     pub(super) fn free_space(&self) -> Option<u64> {
@@ -303,7 +315,7 @@ impl Folders {
 }
 
 /// Removes the file, so that not even a power cut brings it back. One that is not there is no error.
-fn remove_for_good(path: &Path) -> io::Result<()> {
+pub(super) fn remove_for_good(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

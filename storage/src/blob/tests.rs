@@ -3,6 +3,8 @@
 use futures_util::TryStreamExt;
 
 use super::*;
+use crate::ids::RunId;
+use crate::record::ReferenceRecord;
 
 /// A store of each kind; the folder lives as long as the store.
 fn stores() -> Vec<(Option<tempfile::TempDir>, BlobStore)> {
@@ -168,6 +170,48 @@ async fn of_recovery_records_the_newest_counts() {
 }
 
 #[tokio::test]
+async fn what_a_crash_left_half_written_goes_with_the_next_write_of_the_same_thing() {
+    let (folder, store) = stores().remove(0);
+    let folder = folder.expect("the first is a folder").keep();
+    let run = RunId::parse("run-1").expect("a run");
+    let (of, at) = (RecordOf::Run(&run), folder.join("t").join(acme().prefix()).join("r/r").join(text_prefix("run-1")));
+    let left = |names: &[&str]| {
+        std::fs::create_dir_all(&at).expect("a folder");
+        names.iter().for_each(|name| std::fs::write(at.join(name), b"{\"half").expect("a file"));
+    };
+    let there = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(&at).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    let [one, two, three] = [1, 2, 3].map(|revision| format!("{revision:020}.json"));
+    left(&[&format!("{one}#1"), &format!("{two}#1"), &format!("{two}#2"), &format!("{three}#1")]);
+
+    store.put_record(&acme(), of, 2, b"{}".to_vec()).await.expect("written");
+    store.remove_records(&acme(), of, Some(2)).await.expect("removed");
+
+    assert_eq!(there(), [&*two, &*format!("{three}#1")], "what a later write is at stays");
+    std::fs::remove_dir_all(folder).expect("a folder");
+}
+
+#[tokio::test]
+async fn two_who_write_one_record_at_once_both_do() {
+    let (folder, store) = stores().remove(0);
+    let run = RunId::parse("run-1").expect("a run");
+    let writing = (0..200).map(|_| async {
+        store.put_record(&acme(), RecordOf::Run(&run), 1, vec![b'1'; 2_000]).await?;
+        store.remove_records(&acme(), RecordOf::Run(&run), Some(1)).await
+    });
+    for written in futures_util::future::join_all(writing).await {
+        written.expect("written, whoever else did");
+    }
+    let newest = store.newest_record(&acme(), RecordOf::Run(&run)).await.expect("a store");
+    assert_eq!(newest.map(|record| record.len()), Some(2_000));
+    drop(folder);
+}
+
+#[tokio::test]
 async fn what_a_run_quotes_is_recorded_once() {
     for (_folder, store) in stores() {
         let run = RunId::parse("Run:1").expect("a run");
@@ -188,6 +232,6 @@ async fn what_a_run_quotes_is_recorded_once() {
 }
 
 fn digest_of(bytes: &[u8]) -> Digest {
-    let hash = digest::digest(&digest::SHA256, bytes);
+    let hash = ring::digest::digest(&ring::digest::SHA256, bytes);
     Digest(hash.as_ref().try_into().expect("a digest is always 32 bytes"))
 }

@@ -247,6 +247,7 @@ pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
         races:
             what_one_replica_did_the_other_sees,
             two_publications_of_equal_bytes_share_one_blob,
+            hundreds_of_publications_of_equal_bytes_at_once_all_come_through,
             a_publication_never_holds_a_doomed_blob,
             a_publication_into_a_run_that_is_swept_ends_once_and_whole,
             a_claim_has_one_winner,

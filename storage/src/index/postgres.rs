@@ -20,6 +20,9 @@
 //! are turned off in each session: on a table of a few rows the planner prefers them, and under `SERIALIZABLE` a scan counts as having
 //! read all of the table, so that every two transitions of a young index would conflict.
 //!
+//! Publications that are refused take turns with those of the same run or bytes (`turns`): hundreds at once, of equal bytes or into one run
+//! that nobody has registered, would else try in vain until their patience ends.
+//!
 //! Locks are taken in this order: a tenant's sum of use, claim, run, asset, upload, blob. What cannot keep to it (the end of an asset looks at its runs last, and
 //! an erasure at the answer of its request) does not wait for a lock but begins again. Sweeps skip what another one has locked, and
 //! share the work so.
@@ -66,6 +69,7 @@ use tokio::runtime::Handle;
 
 use self::ending::Sweep;
 use self::rows::limited;
+use self::turns::{Thing, Turns};
 use self::tx::{read, transact};
 use super::{
     Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewArtifact, NewAsset,
@@ -99,6 +103,7 @@ mod runs;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod tx;
 mod upkeep;
 mod urls;
@@ -139,6 +144,7 @@ pub struct PostgresIndex {
     home: Handle,
     options: PostgresOptions,
     retries: AtomicU64,
+    turns: Turns,
 }
 
 impl PostgresIndex {
@@ -148,7 +154,7 @@ impl PostgresIndex {
     /// [`StorageError::Unavailable`] if it cannot be reached. Neither holds the URL.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StorageError> {
         let pool = connect::open(url, &options).await?;
-        Ok(Self { pool, home: Handle::current(), options, retries: AtomicU64::new(0) })
+        Ok(Self { pool, home: Handle::current(), options, retries: AtomicU64::new(0), turns: Turns::default() })
     }
 
     /// Whether the database has an index already; makes nothing.
@@ -223,7 +229,9 @@ impl AssetIndex for PostgresIndex {
         terms: &Terms,
         now: Timestamp,
     ) -> Result<Published, StorageError> {
-        transact!(self, tx => ingest::publish(&mut tx, tenant, &asset, terms, now))
+        let run = asset.record.run.clone().map(|run| Thing::Run(tenant.clone(), run));
+        let about = run.into_iter().chain([Thing::Bytes(tenant.clone(), asset.record.sha256)]).collect();
+        transact!(self, sql::BEGIN, about about, tx => ingest::publish(&mut tx, tenant, &asset, terms, now))
     }
 
     async fn find(&self, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRecord>, StorageError> {

@@ -18,6 +18,9 @@
 //! of assets or runs takes that lock for each item anew, so that a long list never holds up the writer: each item is of one moment,
 //! the list is not. The counts of a run are taken without it, and are as exact as a count of something that changes can be.
 //!
+//! What a sweep at some time would take of one tenant (`preview`) walks the looks of all tenants up to that time, because the queue is in the
+//! order of times: it costs a key for each of the others' looks, and reads the rows of its own alone. PostgreSQL has an index for it.
+//!
 //! Point reads run on the caller's thread, which costs less than handing them over; whatever may walk many rows goes to
 //! `spawn_blocking`.
 

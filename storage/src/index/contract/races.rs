@@ -65,6 +65,25 @@ pub(super) async fn two_publications_of_equal_bytes_share_one_blob(replicas: Rep
     }
 }
 
+pub(super) async fn hundreds_of_publications_of_equal_bytes_at_once_all_come_through(replicas: Replicas) {
+    const COUNT: usize = 500;
+    let owners = owners(&replicas);
+    let mut staged = Vec::new();
+    for (n, owner) in owners.iter().cycle().take(COUNT).enumerate() {
+        // Each is later than the one before, so that the run, which nobody has registered, moves with each.
+        let now = day(0).checked_add(Duration::from_millis(n as u64)).expect("a time in range");
+        staged.push((owner.clone(), owner.staged(Some("run-1"), "the same", now).await, now));
+    }
+
+    let running = staged.into_iter().map(|(owner, asset, now)| spawn(async move { owner.publish(asset, now).await }));
+    let published = all(running.collect()).await;
+
+    let own = published.iter().filter(|one| matches!(one, Published::Stored(_))).count();
+    assert_eq!((own, published.len()), (1, COUNT));
+    let held = owners[0].shareable("the same").await.expect("somebody holds it");
+    assert_eq!(owners[1].blob(held).await.map(|row| row.holders), Some(COUNT as u64));
+}
+
 pub(super) async fn a_publication_never_holds_a_doomed_blob(replicas: Replicas) {
     let owners = owners(&replicas);
     for round in 0..ROUNDS {

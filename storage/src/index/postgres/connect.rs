@@ -13,14 +13,17 @@ use super::sql;
 use crate::error::StorageError;
 
 /// The files of `storage/migrations`, in order: the first makes version 1 of the schema.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../../../migrations/0001_index.sql"), include_str!("../../../migrations/0002_artifacts.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../migrations/0001_index.sql"),
+    include_str!("../../../migrations/0002_artifacts.sql"),
+    include_str!("../../../migrations/0003_looks_of_tenant.sql"),
+];
 
 /// How many statements a connection keeps prepared: more than `sql` has, so that each is parsed once in a connection's life.
 const STATEMENTS: usize = 200;
 
-/// How often two that open an empty database at once may be in each other's way.
-const TRIALS: u32 = 20;
+/// How often those that bring a schema up to date at once may be in each other's way; each time they may have waited for a lock.
+const TRIALS: u32 = 100;
 
 /// The pool, with a schema that this program knows.
 pub(super) async fn open(url: &str, options: &PostgresOptions) -> Result<PgPool, StorageError> {
@@ -42,8 +45,8 @@ pub(super) async fn open(url: &str, options: &PostgresOptions) -> Result<PgPool,
         .map_err(|error| told(&error))?;
     let mut connection = pool.acquire().await.map_err(|error| told(&error))?;
     warn_of_lax_durability(&mut connection).await;
-    migrate(&mut connection).await?;
     drop(connection);
+    migrate(url, options).await?;
     Ok(pool)
 }
 
@@ -86,23 +89,31 @@ async fn warn_of_lax_durability(connection: &mut PgConnection) {
 }
 
 /// Brings the schema up to date. Whoever comes second waits for the first, and finds it done.
-async fn migrate(connection: &mut PgConnection) -> Result<(), StorageError> {
+///
+/// On a connection of its own: an index on a table of millions takes its time, and what a table that is there says of that is no warning.
+/// For a lock no statement waits longer than any other does, because all that come later wait behind it.
+async fn migrate(url: &str, options: &PostgresOptions) -> Result<(), StorageError> {
+    let mut connection = address(url)?.connect().await.map_err(|error| told(&error))?;
+    let set = sql::MIGRATION_SESSION.run().bind(milliseconds(options.lock_timeout)).execute(&mut connection).await;
+    set.map_err(|error| told(&error))?;
     let mut trial = 0;
-    loop {
-        match migrated(connection).await {
-            Ok(version) if version <= newest() => return Ok(()),
-            Ok(version) => {
-                return Err(StorageError::BadAddress(format!(
-                    "the index has schema version {version}, and this build knows up to {}: start a newer build",
-                    newest()
-                )));
-            }
-            // Both made the same table at the same time, and one of them hears so.
-            Err(_) if trial < TRIALS => trial += 1,
+    let version = loop {
+        match migrated(&mut connection).await {
+            Ok(version) => break version,
+            Err(failed) if trial < TRIALS && failed.is_meeting() => trial += 1,
             Err(failed) => return Err(failed.told()),
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
+    };
+    // What it said is known; how the goodbye goes does not matter.
+    let _ = connection.close().await;
+    if version > newest() {
+        return Err(StorageError::BadAddress(format!(
+            "the index has schema version {version}, and this build knows up to {}: start a newer build",
+            newest()
+        )));
     }
+    Ok(())
 }
 
 fn newest() -> i32 {

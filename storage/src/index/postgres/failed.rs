@@ -41,6 +41,11 @@ impl Failed {
         matches!(self, Self::Sql(error) if is_refusal(error))
     }
 
+    /// Whether somebody else is making the same table, row or index at this moment.
+    pub(super) fn is_meeting(&self) -> bool {
+        matches!(self, Self::Sql(error) if matches!(code(error).as_deref(), Some("23505" | "40001" | "42P07" | "55P03")))
+    }
+
     /// The same for callers.
     pub(super) fn told(self) -> StorageError {
         match self {

@@ -151,6 +151,8 @@ statements! {
     SESSION = "SELECT set_config('synchronous_commit', 'on', false), set_config('enable_seqscan', 'off', false), \
         set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false), \
         set_config('idle_in_transaction_session_timeout', $3, false)";
+    MIGRATION_SESSION = "SELECT set_config('statement_timeout', '0', false), set_config('lock_timeout', $1, false), \
+        set_config('client_min_messages', 'warning', false)";
     DURABILITY = "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes')";
     READY = "SELECT version FROM mk_schema WHERE one FOR SHARE";
 
@@ -327,8 +329,8 @@ statements! {
 
     LOOKS_DUE = "SELECT at, kind, tenant, name FROM mk_looks WHERE at <= $1 AND (at, kind, tenant, name) > ($2, $3, $4, $5) \
         ORDER BY at, kind, tenant, name LIMIT $6";
-    LOOKS_OF = "SELECT at, kind, tenant, name FROM mk_looks WHERE at <= $1 AND (at, kind, tenant, name) > ($2, $3, $4, $5) \
-        AND tenant = $4 ORDER BY at, kind, tenant, name LIMIT $6";
+    LOOKS_OF = "SELECT at, kind, tenant, name FROM mk_looks WHERE tenant = $4 AND at <= $1 AND (at, kind, name) > ($2, $3, $5) \
+        ORDER BY at, kind, name LIMIT $6";
     LOOKS_MOVE = "WITH gone AS (DELETE FROM mk_looks l USING UNNEST($1::bigint[], $2::smallint[], $3::text[], $4::bytea[]) \
         AS u(at, kind, tenant, name) WHERE l.at = u.at AND l.kind = u.kind AND l.tenant = u.tenant AND l.name = u.name) \
         INSERT INTO mk_looks (at, kind, tenant, name) SELECT at, kind, tenant, name \

@@ -147,6 +147,25 @@ async fn a_schema_from_the_future_is_refused_with_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_schema_of_an_earlier_version_is_brought_up_to_date_by_however_many_start() {
+    let database = testing::database().await;
+    let url = database.url();
+    open(url).await.close().await;
+    administer(url, "DROP INDEX mk_looks_of_tenant; UPDATE mk_schema SET version = 1".into()).await;
+
+    let opening = [(); 4].map(|()| {
+        let url = url.to_owned();
+        tokio::spawn(async move { open(&url).await.close().await })
+    });
+
+    for one in opening {
+        one.await.expect("it opens");
+    }
+    // Both would fail if the migration had not been made.
+    administer(url, "DROP INDEX mk_looks_of_tenant; ALTER TABLE mk_schema ADD CHECK (version = 2)".into()).await;
+}
+
+#[tokio::test]
 async fn no_error_holds_the_password() {
     let database = testing::database().await;
     let server = Url::parse(database.url()).expect("the database's URL is one");

@@ -2,7 +2,7 @@
 //!
 //! A transition that PostgreSQL refuses because of what others did beside it is undone as a whole and done again from its first
 //! statement, after a pause that chance picks so that two that met do not meet again. Once that has gone on for [`PATIENCE`] its
-//! caller hears [`StorageError::Unavailable`].
+//! caller hears [`StorageError::Unavailable`]. Those that many at once may be in each other's way about take [turns](super::turns).
 //!
 //! A caller that no longer waits drops the transaction wherever it is. Before its `COMMIT` is sent that undoes it: the connection
 //! rolls back when it returns to the pool. After that the server finishes it. Nobody sees half of it either way.
@@ -19,6 +19,7 @@ use super::PostgresIndex;
 use super::failed::{Failed, Worked, is_disconnected, told, unavailable};
 use super::owed;
 use super::sql::{self, Sql};
+use super::turns::{Thing, Turn};
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::TenantId;
@@ -27,6 +28,9 @@ use crate::record::Owed;
 
 /// How long a transition is tried again before it is given up: less than callers wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a transition waits for its turn, which is before its patience is counted.
+const QUEUE: Duration = Duration::from_secs(30);
 
 /// The longest first pause; it doubles with each trial, up to [`MOST`].
 const FIRST: Duration = Duration::from_millis(2);
@@ -86,11 +90,19 @@ pub(super) struct Trials<'a> {
     index: &'a PostgresIndex,
     began: Instant,
     failed: u32,
+    /// What others may be in the way about, and the turn at it.
+    about: Vec<Thing>,
+    turn: Vec<Turn<'a>>,
 }
 
 impl<'a> Trials<'a> {
     pub(super) fn of(index: &'a PostgresIndex) -> Self {
-        Self { index, began: Instant::now(), failed: 0 }
+        Self { index, began: Instant::now(), failed: 0, about: Vec::new(), turn: Vec::new() }
+    }
+
+    /// The same, in turns with others about these things once that is called for.
+    pub(super) fn about(index: &'a PostgresIndex, about: Vec<Thing>) -> Self {
+        Self { about, ..Self::of(index) }
     }
 
     /// Begins a transaction. A connection that the server has closed since it was last used has done nothing, so another is tried.
@@ -99,6 +111,11 @@ impl<'a> Trials<'a> {
     /// for (it counts a transaction once that is answered), and whoever read on that connection next would read in it, for ever of
     /// that moment.
     pub(super) async fn begin(&mut self, sql: Sql) -> Result<Tx, StorageError> {
+        if self.turn.is_empty() && (self.failed > 0 || self.index.turns.are_sought(&self.about)) {
+            let turn = tokio::time::timeout(QUEUE, self.index.turns.take(&self.about)).await;
+            self.turn = turn.map_err(|_| unavailable("too many calls about the same run or bytes wait".into()))?;
+            self.began = Instant::now();
+        }
         loop {
             let pool = self.index.pool.clone();
             let begun = self.index.home.spawn(async move { pool.begin_with(sql.begins()).await }).await;
@@ -181,8 +198,11 @@ macro_rules! transact {
     ($index:expr, $tx:ident => $work:expr) => {
         transact!($index, crate::index::postgres::sql::BEGIN, $tx => $work)
     };
-    ($index:expr, $begin:expr, $tx:ident => $work:expr) => {{
-        let mut trials = crate::index::postgres::tx::Trials::of($index);
+    ($index:expr, $begin:expr, $tx:ident => $work:expr) => {
+        transact!($index, $begin, about Vec::new(), $tx => $work)
+    };
+    ($index:expr, $begin:expr, about $about:expr, $tx:ident => $work:expr) => {{
+        let mut trials = crate::index::postgres::tx::Trials::about($index, $about);
         loop {
             let mut $tx = trials.begin($begin).await?;
             let worked = $work.await;

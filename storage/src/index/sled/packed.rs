@@ -12,7 +12,7 @@ use super::owed::OwedRow;
 use super::rows::{ClaimRow, HeadRow, RevokedRow};
 use crate::error::StorageError;
 use crate::index::codec;
-use crate::record::{Hold, UrlRecord};
+use crate::record::{ArtifactRecord, Hold, UrlRecord};
 
 mod events;
 mod held;
@@ -46,7 +46,7 @@ macro_rules! in_json {
     )*};
 }
 
-in_json!(ClaimRow, HeadRow, Hold, OwedRow, RevokedRow, UrlRecord, u32, u64);
+in_json!(ArtifactRecord, ClaimRow, HeadRow, Hold, OwedRow, RevokedRow, UrlRecord, u32, u64);
 
 /// A row whose members have no names. Version 1 has them as JSON.
 pub(super) trait Packed: DeserializeOwned {

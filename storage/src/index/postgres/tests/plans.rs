@@ -17,7 +17,7 @@ const FILL: &str = "
         FROM generate_series(1, 100000) n;
     INSERT INTO mk_artifacts SELECT tenant, run, encode(asset, 'hex'), '\\x01' FROM mk_refs;
     INSERT INTO mk_artifact_assets SELECT tenant, asset, run, encode(asset, 'hex') FROM mk_refs;
-    INSERT INTO mk_looks SELECT n, n % 2, 'acme', decode(lpad(to_hex(n), 32, '0'), 'hex') FROM generate_series(1, 100000) n;
+    INSERT INTO mk_looks SELECT n, n % 2, 'tenant-' || n % 1000, decode(lpad(to_hex(n), 32, '0'), 'hex') FROM generate_series(1, 100000) n;
     INSERT INTO mk_blobs SELECT 'acme', decode(md5(n::text), 'hex'), 1, NULL, 1, n, decode(md5(n::text), 'hex'), NULL
         FROM generate_series(1, 100000) n;
     INSERT INTO mk_digests SELECT tenant, sha256, blob FROM mk_blobs;
@@ -61,6 +61,12 @@ async fn every_statement_finds_its_rows_by_an_index() {
         found
             .extend(read_as_a_whole(&plan(&mut database, name, statement).await).map(|line| format!("{name}: {line}")));
     }
+    let (_, looks) = sql::ALL.iter().find(|(name, _)| *name == "LOOKS_OF").expect("it is in the list");
+    let looks = plan(&mut database, "looks", looks).await;
+    assert!(
+        looks.iter().any(|line| line.contains("mk_looks_of_tenant")),
+        "a preview costs what its tenant has: {looks:?}"
+    );
     let bad = plan(&mut database, "bad", "SELECT record FROM mk_assets WHERE kind = $1").await;
     assert_eq!(read_as_a_whole(&bad).count(), 1, "else this test finds nothing: {bad:?}");
 
@@ -105,6 +111,7 @@ fn every_statement_is_in_the_list() {
         include_str!("../owed.rs"),
         include_str!("../restore.rs"),
         include_str!("../runs.rs"),
+        include_str!("../turns.rs"),
         include_str!("../tx.rs"),
         include_str!("../upkeep.rs"),
         include_str!("../urls.rs"),

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use mediakeep_storage::index::postgres::{PostgresIndex, PostgresOptions};
 use mediakeep_storage::index::sled::{SledIndex, SledOptions};
+use mediakeep_storage::blob::{S3Options, StoreOptions};
 use mediakeep_storage::{AssetIndex, BlobStore, StorageError};
 use url::Url;
 
 use super::StartError;
 use crate::config::address::IndexPlace;
-use crate::config::{ConfigError, Settings};
+use crate::config::units::Size;
+use crate::config::{self, ConfigError, Settings};
 
 /// Both stores.
 #[derive(Debug)]
@@ -86,8 +88,7 @@ pub(super) async fn are_empty(settings: &Settings) -> Result<bool, StartError> {
 
 async fn open_beside_index(settings: &Settings) -> Result<Stores, StartError> {
     let (index, database) = open_index(settings).await?;
-    let in_memory = store_folder(settings)?.is_none();
-    if !in_memory && is_store_empty(settings).await? && holds_bytes(&*index).await? {
+    if !is_in_memory(settings)? && is_store_empty(settings).await? && holds_bytes(&*index).await? {
         return Err(refused(format!(
             "store.url: the store {} is empty, but the index {} has assets: mount the store or restore it from its backup; to begin anew, take another index",
             settings.store.url, settings.index.url
@@ -124,14 +125,38 @@ async fn has_index(settings: &Settings) -> Result<bool, StartError> {
 
 /// Whether the store has nothing, without making it.
 async fn is_store_empty(settings: &Settings) -> Result<bool, StartError> {
-    match store_folder(settings)? {
-        Some(folder) if folder.is_dir() => Ok(open_blobs(settings)?.is_empty().await?),
-        _ => Ok(true),
+    let not_made = store_folder(settings)?.is_some_and(|folder| !folder.is_dir());
+    if not_made || is_in_memory(settings)? {
+        return Ok(true);
     }
+    Ok(open_blobs(settings)?.is_empty().await?)
 }
 
 fn open_blobs(settings: &Settings) -> Result<BlobStore, StartError> {
-    Ok(BlobStore::open(&address("store.url", &settings.store.url)?)?)
+    let store = &settings.store;
+    let s3 = &store.s3;
+    let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let s3 = S3Options {
+        endpoint: given(&s3.endpoint),
+        region: given(&s3.region),
+        path_style: s3.path_style,
+        allow_http: s3.allow_http,
+    };
+    let options = StoreOptions { s3, environment: config::store_environment()? };
+    let blobs = BlobStore::open(&address("store.url", &store.url)?, &options)?;
+    let most = settings.limits.max_upload_bytes;
+    match blobs.largest() {
+        Some(largest) if most.0 > largest => Err(refused(format!(
+            "limits.max_upload_bytes: {most} does not fit into the 10,000 parts of an object store's upload: set it to {} or less",
+            Size(largest)
+        ))),
+        _ => Ok(blobs),
+    }
+}
+
+/// Whether the bytes go with the process.
+fn is_in_memory(settings: &Settings) -> Result<bool, StartError> {
+    Ok(address("store.url", &settings.store.url)?.scheme() == "memory")
 }
 
 /// Memory for the embedded index's pages. The rows that are asked for again and again have a cache of their own.
@@ -157,7 +182,7 @@ fn index_place(settings: &Settings) -> Result<IndexPlace<'_>, StartError> {
     settings.index.url.place().map_err(|why| refused(format!("index.url: {why}")))
 }
 
-/// The folder in which the store's data lies; none of a store that is always empty at first.
+/// The folder in which the store's data lies, if it is one of this machine.
 fn store_folder(settings: &Settings) -> Result<Option<PathBuf>, StartError> {
     let url = address("store.url", &settings.store.url)?;
     Ok((url.scheme() == "file").then(|| url.to_file_path().ok()).flatten().map(|folder| folder.join("t")))

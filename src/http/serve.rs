@@ -247,7 +247,7 @@ async fn respond(app: &App, request: &HttpRequest, grant: Grant<'_>) -> Result<H
         Plan::Multiple(ranges) => {
             app.metrics.sent(ranges.iter().map(|range| range.end - range.start).sum());
             response.status(StatusCode::PARTIAL_CONTENT);
-            Ok(several(&mut response, &blob, &ranges, &delivery.content_type))
+            several(&mut response, &blob, &ranges, &delivery.content_type).await
         }
         Plan::Unsatisfiable => Err(unsatisfiable(len)),
     }
@@ -268,29 +268,33 @@ async fn body(
     if length <= SMALL {
         return Ok(response.body(blob.read_and_keep(range).await?));
     }
-    Ok(response.body(SizedStream::new(length, blob.stream(range))))
+    Ok(response.body(SizedStream::new(length, blob.stream_now(range).await?)))
 }
 
-/// Several ranges, each with its own head, and the exact length of it all.
-fn several(
+/// Several ranges, each with its own head, and the exact length of it all. The bytes of the first are asked for before anything is said.
+async fn several(
     response: &mut HttpResponseBuilder,
     blob: &Blob,
     ranges: &[std::ops::Range<u64>],
     content_type: &Bytes,
-) -> HttpResponse {
+) -> Result<HttpResponse, ApiError> {
     let boundary = multipart::Boundary::from_random(u128::from_be_bytes(BlobKey::generate().to_bytes()));
     let content_type = String::from_utf8_lossy(content_type);
     let framing = multipart::Framing::new(boundary, &content_type, ranges, blob.bytes());
     let length = framing.content_length();
     response.insert_header((header::CONTENT_TYPE, framing.content_type()));
+    let mut first = match framing.parts().first() {
+        Some(part) => Some(blob.stream_now(part.range.clone()).await?),
+        None => None,
+    };
     let closing = futures_util::stream::iter([Ok(Bytes::from(framing.closing()))]);
     let parts: Vec<_> = framing.parts().to_vec();
     let blob = blob.clone();
     let parts = futures_util::stream::iter(parts).flat_map(move |part| {
         let head = futures_util::stream::iter([Ok(Bytes::from(part.head))]);
-        head.chain(blob.stream(part.range))
+        head.chain(first.take().unwrap_or_else(|| blob.stream(part.range)))
     });
-    response.body(SizedStream::new(length, Box::pin(parts.chain(closing))))
+    Ok(response.body(SizedStream::new(length, Box::pin(parts.chain(closing)))))
 }
 
 /// The one range of the request that counts: HEAD has none, two lines are none, and a stale `If-Range` sends everything.

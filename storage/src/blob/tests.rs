@@ -9,9 +9,14 @@ fn stores() -> Vec<(Option<tempfile::TempDir>, BlobStore)> {
     let folder = tempfile::tempdir().expect("a folder");
     let local = Url::from_directory_path(folder.path()).expect("an absolute path");
     vec![
-        (Some(folder), BlobStore::open(&local).expect("a local store")),
-        (None, BlobStore::open(&Url::parse("memory:").expect("an address")).expect("a store in memory")),
+        (Some(folder), BlobStore::open(&local, &StoreOptions::default()).expect("a local store")),
+        (None, in_memory()),
     ]
+}
+
+fn in_memory() -> BlobStore {
+    let address = Url::parse("memory:").expect("an address");
+    BlobStore::open(&address, &StoreOptions::default()).expect("a store in memory")
 }
 
 fn acme() -> TenantId {

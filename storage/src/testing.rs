@@ -1,4 +1,4 @@
-//! A PostgreSQL of the tests' own: a database for each, on a throw-away server that nobody has to install or start beforehand.
+//! A PostgreSQL and an S3 server of the tests' own. Of the first: a database for each, on a throw-away server that nobody has to install or start beforehand.
 //!
 //! The server is started once in a test process, in about three seconds, when the first database is asked for. It listens on a free
 //! port of 127.0.0.1, keeps its data in a temporary folder, and is gone with it when the test process ends, however it ends. Where
@@ -10,9 +10,11 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use url::Url;
 use uuid::Uuid;
 
+mod bucket;
 mod programs;
 mod server;
 
+pub use bucket::{Buckets, credentials};
 use server::{Disk, Server};
 
 /// The variable that names a server whose user may create databases.

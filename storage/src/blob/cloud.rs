@@ -59,15 +59,15 @@ const SILENCE: Duration = Duration::from_secs(20);
 
 /// The store that the address names; `None` when it is of another kind.
 pub(super) fn open(address: &Url, options: &StoreOptions) -> Option<Result<Objects, StorageError>> {
-    let built = match address.scheme() {
-        "s3" => s3(address, options),
-        "gs" => gs(address, options),
-        "az" => az(address, options),
+    let opens = match address.scheme() {
+        "s3" => s3,
+        "gs" => gs,
+        "az" => az,
         _ => return None,
     };
-    // A second provider is refused, and then there is one already.
+    // Each client wants one. A second is refused, and then there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Some(built)
+    Some(opens(address, options))
 }
 
 fn s3(address: &Url, options: &StoreOptions) -> Result<Objects, StorageError> {

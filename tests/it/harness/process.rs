@@ -6,12 +6,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use mediakeep::access::hash_secret;
+use mediakeep_storage::testing;
 use reqwest::{Client, Method, RequestBuilder};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::index::{Home, Kind};
+use super::store::{self, Store};
 
 /// The secret of the key that every settings file here lets in.
 const SECRET: &str = "secret-of-the-process-tests";
@@ -23,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Place {
     folder: TempDir,
     port: u16,
+    store: Store,
     index: Home,
     lost: Option<Home>,
 }
@@ -51,7 +54,8 @@ impl Place {
     pub fn on(kind: Kind, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let index = Home::create(kind, folder.path());
-        let place = Self { folder, port: free_port(), index, lost: None };
+        let store = Store::new(store::Kind::of_this_process(), folder.path());
+        let place = Self { folder, port: free_port(), store, index, lost: None };
         place.configure(more);
         place
     }
@@ -64,10 +68,10 @@ impl Place {
     /// The settings that every file here begins with; the last section is that of the one API key.
     fn settings(&self) -> String {
         let (path, port, digest) = (self.path().display(), self.port, hash_secret(SECRET));
-        let index = self.index.url();
+        let (store, index) = (self.store.toml(), self.index.url());
         format!(
             "[server]\nlisten = \"127.0.0.1:{port}\"\n\
-             [store]\nurl = \"file://{path}/blobs\"\nmin_free = \"0\"\n\
+             {store}\
              [index]\nurl = \"{index}\"\n\
              [keys]\nring = \"{path}/keys/ring.json\"\n\
              [[access.api_keys]]\nid = \"acme\"\ntenant = \"acme\"\nsecret_sha256 = \"{digest}\"\n\
@@ -92,6 +96,10 @@ impl Place {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    pub fn store(&self) -> store::Kind {
+        self.store.kind()
     }
 
     pub fn index(&self) -> &Home {
@@ -125,6 +133,7 @@ impl Place {
                 command.env_remove(name);
             }
         }
+        command.envs(testing::credentials());
         command.args(arguments).current_dir(self.path()).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
         if self.lost.is_some() {
             command.env("MEDIAKEEP__INDEX__URL", self.index.url());

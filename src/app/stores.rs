@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use mediakeep_storage::blob::{S3Options, StoreOptions};
 use mediakeep_storage::index::postgres::{PostgresIndex, PostgresOptions};
 use mediakeep_storage::index::sled::{SledIndex, SledOptions};
-use mediakeep_storage::blob::{S3Options, StoreOptions};
 use mediakeep_storage::{AssetIndex, BlobStore, StorageError};
 use url::Url;
 

@@ -11,10 +11,12 @@ use url::Url;
 use uuid::Uuid;
 
 mod bucket;
+mod misdeed;
 mod programs;
 mod server;
 
 pub use bucket::{Buckets, credentials};
+pub use misdeed::{Misdeed, What};
 use server::{Disk, Server};
 
 /// The variable that names a server whose user may create databases.

@@ -1,6 +1,7 @@
-//! The same stories on the other index.
+//! The same stories on the other index and the other store.
 //!
-//! The stories of this binary run on the embedded index. One of them starts a PostgreSQL server, and the whole binary once more on it.
+//! The stories of this binary run on the embedded index and on files. One of them starts a PostgreSQL server, and the whole binary once
+//! more on it, with the bytes in the buckets of an S3 server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -15,6 +16,7 @@ use crate::harness::Host;
 use crate::harness::bytes::noise;
 use crate::harness::index::{self, Home, Kind};
 use crate::harness::process::{Place, eventually, ran, url};
+use crate::harness::store;
 
 /// Stories that would say nothing of PostgreSQL, and why. They are told once, in the ordinary run.
 const TOLD_ONCE: &[(&str, &str)] = &[
@@ -48,7 +50,7 @@ const TOLD_ONCE: &[(&str, &str)] = &[
 const KILLS: &str = "4";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_story_on_postgresql() {
+async fn every_story_on_postgresql_and_in_a_bucket() {
     let server = testing::server_url().await;
     let all = stories();
     let told_once: Vec<&String> =
@@ -60,6 +62,7 @@ async fn every_story_on_postgresql() {
     let mut run = this_binary();
     run.args(TOLD_ONCE.iter().flat_map(|(name, _)| ["--skip", name]));
     run.env(index::VARIABLE, "postgres").env(testing::SERVER_VARIABLE, server.as_str()).env("MEDIAKEEP_KILLS", KILLS);
+    run.env(store::VARIABLE, "s3").envs(testing::credentials());
     let told = tokio::task::spawn_blocking(move || passed(run)).await.expect("it does not panic");
 
     assert_eq!(told, Some(all.len() - told_once.len()), "stories that passed on PostgreSQL");

@@ -29,6 +29,7 @@ pub mod form;
 pub mod index;
 pub mod log;
 pub mod process;
+pub mod python;
 pub mod raw;
 pub mod store;
 pub mod tamper;

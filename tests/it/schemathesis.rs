@@ -1,17 +1,16 @@
 //! The OpenAPI document, tried by a program that knows nothing else of us: every operation with what the document allows and with what
 //! it does not, and what follows from one answer to the next request.
 //!
-//! The program is schemathesis, of the Python package registry. It is installed once, beside what was built. A machine without Python or
-//! without a way to that registry fails these stories.
+//! The program is schemathesis, of the Python package registry.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mediakeep::access::{Scope, hash_secret};
 
 use crate::harness::process::Place;
+use crate::harness::python;
 
 const VERSION: &str = "4.32.5";
 
@@ -54,7 +53,9 @@ async fn is_clean(arguments: &[&str]) {
     ));
     let server = place.serve().await;
     place.write("schemathesis.toml", SETTINGS);
-    let program = tokio::task::spawn_blocking(installed).await.expect("it does not panic");
+    let program = tokio::task::spawn_blocking(|| python::installed("schemathesis", VERSION, "schemathesis", "st"))
+        .await
+        .expect("it does not panic");
 
     let mut command = Command::new(program);
     command.args(["--config-file", "schemathesis.toml", "run", &server.url("/v1/openapi.json")]);
@@ -88,32 +89,4 @@ fn ran(mut command: Command) -> (bool, String) {
     };
     let text = String::from_utf8_lossy(&fs::read(log.path()).expect("the file")).into_owned();
     (status.is_some_and(|status| status.success()), format!("{status:?}\n{text}"))
-}
-
-/// The program, installed if it is not there yet.
-fn installed() -> PathBuf {
-    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("schemathesis-{VERSION}"));
-    let done = home.join("installed");
-    if !done.exists() {
-        let _ = fs::remove_dir_all(&home);
-        must("python3", &["-m", "venv", home.to_str().expect("a path of text")]);
-        let pip = home.join("bin/pip");
-        let package = format!("schemathesis=={VERSION}");
-        must(pip.to_str().expect("a path of text"), &["install", "--quiet", "--disable-pip-version-check", &package]);
-        fs::write(&done, "").expect("a file");
-    }
-    home.join("bin/st")
-}
-
-fn must(program: &str, arguments: &[&str]) {
-    let needed =
-        "this story needs python3 with venv (Debian: python3-venv) and, the first time, the Python package registry";
-    let outcome = match Command::new(program).args(arguments).stdin(Stdio::null()).output() {
-        Ok(output) if output.status.success() => return,
-        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
-        Err(error) => error.to_string(),
-    };
-    unreachable!("{needed}: {program} {arguments:?}: {outcome}");
 }

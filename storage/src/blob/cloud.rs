@@ -85,7 +85,8 @@ fn s3(address: &Url, options: &StoreOptions) -> Result<Objects, StorageError> {
             builder = builder.with_config(key, value);
         }
     }
-    let environment = |name: &str| options.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+    let environment =
+        |name: &str| options.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
     let S3Options { endpoint, region, path_style, allow_http } = options.s3.clone();
     let endpoint = endpoint.or_else(|| environment("AWS_ENDPOINT_URL_S3")).or_else(|| environment("AWS_ENDPOINT_URL"));
     if let Some(region) = region {
@@ -97,7 +98,8 @@ fn s3(address: &Url, options: &StoreOptions) -> Result<Objects, StorageError> {
     let path_style = path_style.unwrap_or(endpoint.is_some());
     builder = builder.with_virtual_hosted_style_request(!path_style);
     if let Some(endpoint) = endpoint {
-        let allowed = allow_http.or_else(|| environment("AWS_ALLOW_HTTP").map(|value| value.eq_ignore_ascii_case("true")));
+        let allowed =
+            allow_http.or_else(|| environment("AWS_ALLOW_HTTP").map(|value| value.eq_ignore_ascii_case("true")));
         if endpoint.starts_with("http:") && allowed != Some(true) {
             let why = "store.s3.endpoint is plain HTTP: use https, or set store.s3.allow_http = true in a network of your own";
             return Err(StorageError::BadAddress(why.to_owned()));

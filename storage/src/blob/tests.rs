@@ -5,6 +5,8 @@ use futures_util::TryStreamExt;
 use super::*;
 use crate::testing::Buckets;
 
+mod remote;
+
 /// A store of each kind, and what it lives as long as.
 fn stores() -> Vec<(Home, BlobStore)> {
     let (folder, buckets) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));

@@ -6,13 +6,17 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
 
+use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{Body, HttpError, HttpResponse};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use super::misdeed::{self, Misdeed, Script, What};
 use crate::blob::{S3Options, StoreOptions};
 
 /// Who may ask it; the second is as secret as a test's secrets are.
@@ -23,6 +27,7 @@ const SECRET_KEY: &str = "secret-of-tests";
 #[derive(Debug)]
 pub struct Buckets {
     address: SocketAddr,
+    script: Script,
     stop: Option<oneshot::Sender<()>>,
 }
 
@@ -37,6 +42,8 @@ impl Buckets {
         listener.set_nonblocking(true).expect("a listener that does not block");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel();
+        let script = Script::default();
+        let service = Scripted { service, script: script.clone() };
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
@@ -47,7 +54,22 @@ impl Buckets {
                 }
             });
         });
-        Self { address, stop: Some(stop) }
+        Self { address, script, stop: Some(stop) }
+    }
+
+    /// Has it do that to the next requests of that kind.
+    pub fn misbehave(&self, misdeed: Misdeed) {
+        self.script.add(misdeed);
+    }
+
+    /// Has it do all that is asked from now on.
+    pub fn behave(&self) {
+        self.script.end();
+    }
+
+    /// Whether it has done all that.
+    pub fn behaves(&self) -> bool {
+        self.script.is_over()
     }
 
     /// Where it listens.
@@ -81,13 +103,39 @@ impl Drop for Buckets {
     }
 }
 
-async fn accept(listener: TcpListener, service: S3Service) {
+async fn accept(listener: TcpListener, service: Scripted) {
     while let Ok((socket, _)) = listener.accept().await {
         let service = service.clone();
         tokio::spawn(async move {
             let server = Builder::new(TokioExecutor::new());
+            let answers = service_fn(move |request| service.clone().answer(request));
             // A client that goes away in the middle is its own affair.
-            let _ = server.serve_connection(TokioIo::new(socket), service).await;
+            let _ = server.serve_connection(TokioIo::new(socket), answers).await;
         });
+    }
+}
+
+/// The server with what is to happen to its clients.
+#[derive(Debug, Clone)]
+struct Scripted {
+    service: S3Service,
+    script: Script,
+}
+
+impl Scripted {
+    async fn answer(self, request: hyper::Request<Incoming>) -> Result<HttpResponse, HttpError> {
+        let request = request.map(Body::from);
+        let what = self.script.next(&request);
+        match what {
+            Some(What::Refuse(status)) => return Ok(misdeed::refusal(status)),
+            Some(What::Drop) => return Err(misdeed::gone()),
+            Some(What::LoseAnswer | What::CutAfter(_)) | None => (),
+        }
+        let response = self.service.call(request).await?;
+        match what {
+            Some(What::LoseAnswer) => Err(misdeed::gone()),
+            Some(What::CutAfter(bytes)) => Ok(misdeed::cut(response, bytes)),
+            _ => Ok(response),
+        }
     }
 }

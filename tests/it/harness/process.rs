@@ -53,8 +53,24 @@ impl Place {
     /// The same on that kind of index.
     pub fn on(kind: Kind, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let index = Home::create(kind, folder.path());
         let store = Store::new(store::Kind::of_this_process(), folder.path());
+        Self::over(store, kind, folder, more)
+    }
+
+    /// The same with its bytes in a bucket, whatever this process tells its other stories on.
+    pub fn in_bucket() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(store::Kind::Bucket, folder.path());
+        Self::over(store, Kind::of_this_process(), folder, "")
+    }
+
+    /// The same with its bytes at somebody else's server.
+    pub fn at(store: Store) -> Self {
+        Self::over(store, Kind::of_this_process(), tempfile::tempdir().expect("a folder"), "")
+    }
+
+    fn over(store: Store, kind: Kind, folder: TempDir, more: &str) -> Self {
+        let index = Home::create(kind, folder.path());
         let place = Self { folder, port: free_port(), store, index, lost: None };
         place.configure(more);
         place
@@ -98,8 +114,8 @@ impl Place {
         self.port
     }
 
-    pub fn store(&self) -> store::Kind {
-        self.store.kind()
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     pub fn index(&self) -> &Home {

@@ -27,27 +27,39 @@ impl Kind {
     }
 }
 
-/// The folder `blobs` of a story's folder, as the service sees it. A server for its bucket ends with this value.
+/// Where a story's bytes lie. A server of the story's own ends with this value.
 #[derive(Debug)]
 pub struct Store {
     url: String,
+    endpoint: Option<String>,
     server: Option<Buckets>,
 }
 
 impl Store {
-    /// For a story whose things lie in this folder.
+    /// The folder `blobs` of a story's folder, as files or as a bucket.
     pub fn new(kind: Kind, folder: &Path) -> Self {
         match kind {
-            Kind::Files => Self { url: format!("file://{}/blobs", folder.display()), server: None },
+            Kind::Files => Self { url: format!("file://{}/blobs", folder.display()), endpoint: None, server: None },
             Kind::Bucket => {
                 std::fs::create_dir_all(folder.join("blobs")).expect("a bucket");
-                Self { url: "s3://blobs".to_owned(), server: Some(Buckets::serve(folder)) }
+                let server = Buckets::serve(folder);
+                Self { url: "s3://blobs".to_owned(), endpoint: Some(server.endpoint()), server: Some(server) }
             }
         }
     }
 
+    /// A bucket of a server that somebody else has started.
+    pub fn elsewhere(url: &str, endpoint: String) -> Self {
+        Self { url: url.to_owned(), endpoint: Some(endpoint), server: None }
+    }
+
     pub fn kind(&self) -> Kind {
-        if self.server.is_some() { Kind::Bucket } else { Kind::Files }
+        if self.endpoint.is_some() { Kind::Bucket } else { Kind::Files }
+    }
+
+    /// The server of a bucket of this story's own.
+    pub fn server(&self) -> &Buckets {
+        self.server.as_ref().expect("a story that names its store")
     }
 
     /// What `store.url` is set to.
@@ -57,24 +69,18 @@ impl Store {
 
     /// What `store.s3` is set to.
     pub fn s3(&self) -> settings::S3 {
-        let Some(server) = &self.server else {
+        let Some(endpoint) = self.endpoint.clone() else {
             return settings::S3::default();
         };
-        settings::S3 {
-            endpoint: server.endpoint(),
-            region: "us-east-1".to_owned(),
-            path_style: None,
-            allow_http: Some(true),
-        }
+        settings::S3 { endpoint, region: "us-east-1".to_owned(), path_style: None, allow_http: Some(true) }
     }
 
     /// The same as sections of a settings file.
     pub fn toml(&self) -> String {
         let store = format!("[store]\nurl = \"{}\"\nmin_free = \"0\"\n", self.url);
-        match &self.server {
+        match &self.endpoint {
             None => store,
-            Some(server) => {
-                let endpoint = server.endpoint();
+            Some(endpoint) => {
                 format!("{store}[store.s3]\nendpoint = \"{endpoint}\"\nregion = \"us-east-1\"\nallow_http = true\n")
             }
         }

@@ -15,6 +15,7 @@ use reqwest::Method;
 use crate::harness::Host;
 use crate::harness::bytes::noise;
 use crate::harness::index::{self, Home, Kind};
+use crate::harness::lines;
 use crate::harness::process::{Place, eventually, ran, url};
 use crate::harness::store;
 
@@ -184,7 +185,7 @@ async fn a_replica_that_hears_nothing_of_its_database_serves_no_longer_than_a_re
     for (lag, known) in [(Span::hours(1), 200), (Span::seconds(0), 503)] {
         let folder = tempfile::tempdir().expect("a folder");
         let home = Home::new(Kind::Postgres, folder.path()).await;
-        let (address, line) = through_a_line(home.url()).await;
+        let (address, line) = lines::through_a_line(home.url()).await;
         let host = Host::with(|settings| {
             settings.index.url = address.into();
             settings.capabilities.revocation_lag = lag;
@@ -205,26 +206,6 @@ async fn a_replica_that_hears_nothing_of_its_database_serves_no_longer_than_a_re
 
         assert_eq!(all().await, [known, known, 503], "{lag:?}");
     }
-}
-
-/// The address of a database through a line that ends, connections and all, when its task is aborted.
-async fn through_a_line(address: &str) -> (String, tokio::task::JoinHandle<()>) {
-    let mut address = url::Url::parse(address).expect("a URL");
-    let database = (address.host_str().expect("a host").to_owned(), address.port().unwrap_or(5432));
-    let here = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    address.set_host(Some("127.0.0.1")).expect("it has a host");
-    address.set_port(Some(here.local_addr().expect("an address").port())).expect("it has a port");
-    let line = tokio::spawn(async move {
-        let mut open = tokio::task::JoinSet::new();
-        while let Ok((mut caller, _)) = here.accept().await {
-            let database = database.clone();
-            open.spawn(async move {
-                let mut there = tokio::net::TcpStream::connect(database).await.expect("the database listens");
-                let _ = tokio::io::copy_bidirectional(&mut caller, &mut there).await;
-            });
-        }
-    });
-    (address.into(), line)
 }
 
 /// Every story of this binary.

@@ -37,7 +37,8 @@ async fn the_service_starts_with_what_the_compose_file_sets() {
         ("MEDIAKEEP__STORE__S3__ENDPOINT", place.store().s3().endpoint),
     ];
     let credentials: Vec<_> = mediakeep_storage::testing::credentials().into_iter().map(|(_, value)| value).collect();
-    let file = format!("[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n", credentials[0], credentials[1]);
+    let file =
+        format!("[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n", credentials[0], credentials[1]);
     let file = place.write("s3_credentials", file);
     let mut command = place.command(&["serve"]);
     command.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");

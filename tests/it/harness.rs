@@ -27,6 +27,7 @@ use store::Store;
 pub mod bytes;
 pub mod form;
 pub mod index;
+pub mod lines;
 pub mod log;
 pub mod process;
 pub mod python;

@@ -44,6 +44,7 @@ mod rebuild;
 mod recovery;
 mod references;
 mod remote;
+mod replicas;
 mod retention;
 mod revocation;
 mod roles;

@@ -64,6 +64,13 @@ impl Place {
         Self::over(store, Kind::of_this_process(), folder, "")
     }
 
+    /// With its bytes in a bucket and its index in a database: what any number of processes may share.
+    pub fn shared(more: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(store::Kind::Bucket, folder.path());
+        Self::over(store, Kind::Postgres, folder, more)
+    }
+
     /// The same with its bytes at somebody else's server.
     pub fn at(store: Store) -> Self {
         Self::over(store, Kind::of_this_process(), tempfile::tempdir().expect("a folder"), "")
@@ -176,9 +183,14 @@ impl Place {
 
     /// Serves on a second port from the same stores.
     pub async fn serve_another(&self) -> Server {
+        self.serve_another_with(&[]).await
+    }
+
+    /// The same with settings of its own.
+    pub async fn serve_another_with(&self, settings: &[(&str, &str)]) -> Server {
         let port = free_port();
         let mut command = self.command(&["serve"]);
-        command.env("MEDIAKEEP__SERVER__LISTEN", format!("127.0.0.1:{port}"));
+        command.env("MEDIAKEEP__SERVER__LISTEN", format!("127.0.0.1:{port}")).envs(settings.iter().copied());
         self.start_at(port, command).await
     }
 
@@ -250,6 +262,11 @@ impl Server {
 
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.base.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port")
     }
 
     /// A request to a path with the one credential, or to a whole URL with none.

@@ -166,7 +166,8 @@ async fn a_blob_that_the_store_has_lost_is_said_to_be_gone_before_the_first_byte
 #[test]
 fn an_address_with_more_than_bucket_and_prefix_and_plain_http_unasked_are_refused() {
     let address = |text: &str| Url::parse(text).expect("an address");
-    for wrong in ["s3://user:hunter2@media/x", "s3://media:9000/x", "s3://media/x?region=eu", "s3:///x", "ftp://media"] {
+    for wrong in ["s3://user:hunter2@media/x", "s3://media:9000/x", "s3://media/x?region=eu", "s3:///x", "ftp://media"]
+    {
         let refused = BlobStore::open(&address(wrong), &StoreOptions::default()).expect_err(wrong).to_string();
         assert!(!refused.contains("hunter2"), "{refused}");
     }

@@ -122,6 +122,11 @@ impl App {
         Ok(Self::assemble(settings, live, stores, clock, base_url))
     }
 
+    /// The store that is there, and one to copy it to; no index, so that a service may run beside.
+    pub async fn open_to_copy(settings: &Settings, to: &str) -> Result<(BlobStore, BlobStore), StartError> {
+        stores::open_to_copy(settings, to).await
+    }
+
     fn assemble(settings: Settings, live: Live, stores: Stores, clock: Clock, base_url: &str) -> Self {
         let metrics = Metrics::new();
         Self {

@@ -31,7 +31,10 @@ pub(super) struct Stores {
 /// Opens both; makes both if neither has anything.
 pub(super) async fn open_or_make(settings: &Settings) -> Result<Stores, StartError> {
     if has_index(settings).await? {
-        return open_beside_index(settings).await;
+        let stores = open_beside_index(settings).await?;
+        // What is served has data of its own from now on.
+        stores.blobs.is_nobodys_copy().await?;
+        return Ok(stores);
     }
     // A replica that starts at the same moment may have made the index meanwhile, and put bytes into the store: look again.
     if !is_store_empty(settings).await? && !has_index(settings).await? {
@@ -79,6 +82,30 @@ pub(super) async fn open_for_rebuild(settings: &Settings) -> Result<Stores, Star
         )));
     }
     Ok(Stores { index, blobs: open_blobs(settings)?, database })
+}
+
+/// The store that is there, and one to copy it to: empty, or begun to be a copy of it.
+pub(super) async fn open_to_copy(settings: &Settings, to: &str) -> Result<(BlobStore, BlobStore), StartError> {
+    if is_store_empty(settings).await? {
+        return Err(refused(format!(
+            "store.url: there is nothing in the store {}: mount it first",
+            settings.store.url
+        )));
+    }
+    let mut target = settings.clone();
+    to.clone_into(&mut target.store.url);
+    let from = address("store.url", &settings.store.url)?;
+    if address("--to", to)? == from {
+        return Err(refused("--to: is the store itself".to_owned()));
+    }
+    let (source, target) = (open_blobs(settings)?, open_blobs(&target)?);
+    if !target.is_copy_of(from.as_str()).await? {
+        if !target.is_empty().await? {
+            return Err(refused(format!("--to: the store {to} has data of its own; a copy goes where there is none")));
+        }
+        target.note_copy_of(from.as_str()).await?;
+    }
+    Ok((source, target))
 }
 
 /// Whether there is nothing in either.

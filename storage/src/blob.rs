@@ -31,6 +31,7 @@ use crate::record::{HoldOn, ReferenceRecord};
 
 mod buffers;
 mod cloud;
+mod copy;
 mod hot;
 mod kept;
 mod local;
@@ -38,6 +39,7 @@ mod object;
 mod read;
 
 pub use cloud::{S3Options, StoreOptions};
+pub use copy::Copied;
 pub use kept::{Kept, Reading, Unreadable};
 pub use read::{Blob, BlobReader};
 

@@ -31,6 +31,7 @@ mod issuers;
 mod lists;
 mod manifest;
 mod middle;
+mod moving;
 mod openapi;
 mod oracles;
 mod openwop;

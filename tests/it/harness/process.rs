@@ -57,6 +57,13 @@ impl Place {
         Self::over(store, kind, folder, more)
     }
 
+    /// The same with its bytes in files, whatever this process tells its other stories on.
+    pub fn in_files() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(store::Kind::Files, folder.path());
+        Self::over(store, Kind::of_this_process(), folder, "")
+    }
+
     /// The same with its bytes in a bucket, whatever this process tells its other stories on.
     pub fn in_bucket() -> Self {
         let folder = tempfile::tempdir().expect("a folder");

@@ -42,6 +42,11 @@ pub async fn server_url() -> &'static Url {
     tokio::task::spawn_blocking(server).await.expect("a server starts or the test ends")
 }
 
+/// A program of PostgreSQL's, such as `pg_dump`.
+pub fn program(name: &str) -> std::path::PathBuf {
+    programs::folder().expect("PostgreSQL's programs").join(name)
+}
+
 /// An empty server that waits for its disk as one in production does, for a benchmark; it ends with this value.
 #[derive(Debug)]
 pub struct DurableServer(Server);

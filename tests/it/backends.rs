@@ -23,6 +23,7 @@ use crate::harness::store;
 const TOLD_ONCE: &[(&str, &str)] = &[
     ("arrows::", "reads source files"),
     ("backends::", "this, and stories that name their index themselves"),
+    ("backup::", "names its index and its store itself"),
     ("command_line::help_lists_what_there_is", "needs no index"),
     ("command_line::the_openapi_document_needs_no_configuration", "needs no index"),
     ("crash::an_index_that_was_cut_off_while_it_was_made_is_made_anew", "cuts off a file of sled's"),

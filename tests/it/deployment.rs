@@ -71,6 +71,8 @@ fn every_setting_of_the_compose_file_is_in_the_readme() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_alert_asks_for_a_metric_that_there_is() {
     let host = Host::with(|settings| settings.server.admin_listen = "127.0.0.1:0".into()).await;
+    // What is counted by label shows once there is one.
+    assert_eq!(host.stranger().get(&host.url("/a/no-token")).await.status(), 404);
     let url = host.admin_url("/metrics");
     let metrics = reqwest::get(&url).await.expect("an answer").text().await.expect("text");
     let rules = std::fs::read_to_string(repository("docs/deploy/alerts.yml")).expect("a file");
@@ -84,7 +86,6 @@ async fn every_alert_asks_for_a_metric_that_there_is() {
 
     assert!(asked.len() >= 5, "{asked:?}");
     for metric in asked {
-        // The family is described also where nothing was counted yet.
         let family = metric.trim_end_matches("_total");
         assert!(metrics.contains(&format!("# TYPE {family} ")), "{metric}: {metrics}");
     }

@@ -8,6 +8,7 @@ mod arrows;
 mod audit;
 mod auditors;
 mod backends;
+mod backup;
 mod buckets;
 mod bundles;
 mod callers;

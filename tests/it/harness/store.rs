@@ -53,10 +53,6 @@ impl Store {
         Self { url: url.to_owned(), endpoint: Some(endpoint), server: None }
     }
 
-    pub fn kind(&self) -> Kind {
-        if self.endpoint.is_some() { Kind::Bucket } else { Kind::Files }
-    }
-
     /// The server of a bucket of this story's own.
     pub fn server(&self) -> &Buckets {
         self.server.as_ref().expect("a story that names its store")

@@ -159,6 +159,11 @@ impl App {
         }
     }
 
+    /// How many transitions the database has refused because of others beside them, and that were done again.
+    pub fn index_retries(&self) -> u64 {
+        self.database.as_ref().map_or(0, |database| database.retries())
+    }
+
     /// Ends the connections of an index that has any. Nothing may need the index any more.
     pub async fn close(&self) {
         if let Some(database) = &self.database {

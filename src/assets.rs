@@ -10,6 +10,7 @@ pub mod fetch;
 pub mod ingest;
 pub mod library;
 pub mod members;
+pub mod once;
 pub mod paid;
 pub mod instant;
 pub mod revocation;

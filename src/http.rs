@@ -5,6 +5,8 @@
 //!
 //! Modules in reading order:
 
+pub mod accept;
+pub mod artifacts;
 pub mod assets;
 pub mod audit;
 pub mod body;

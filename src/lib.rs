@@ -34,6 +34,7 @@ compile_error!("the feature leaky breaks a check on purpose: it is for one test,
 
 pub mod access;
 pub mod app;
+pub mod artifacts;
 pub mod assets;
 pub mod audit;
 pub mod base64;

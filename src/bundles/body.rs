@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use mediakeep_storage::Digest;
 use ring::digest;
 
+use crate::assets::once::Weighed;
 use crate::base64::percent::{Part, Percent};
 use crate::base64::{BadBase64, Decoder};
 
@@ -79,13 +80,6 @@ pub(super) struct Meter {
     hash: digest::Context,
     bytes: u64,
     failed: bool,
-}
-
-/// What a string carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Weighed {
-    pub(super) bytes: u64,
-    pub(super) sha256: Digest,
 }
 
 /// So much is decoded at once.

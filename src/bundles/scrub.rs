@@ -1,20 +1,18 @@
 //! Scrubbing a bundle: its media are stored for its run, and where they stood stands their bound URL.
 //!
-//! Equal bytes of the same run are one asset, whichever scrub stored them: those that the run references already are found by their
-//! digest, and two scrubs at a time meet in an idempotency key made of it. What was stored before something failed stays, referenced by the
-//! run; the same bundle sent again finds it.
+//! Equal bytes of the same run are one asset, whichever scrub stored them ([`once`]). What was stored before something failed stays,
+//! referenced by the run; the same bundle sent again finds it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 use std::vec;
 
 use bytes::{Bytes, BytesMut};
 use mediakeep_storage::index::AssetQuery;
-use mediakeep_storage::{AssetId, AssetView, RunId, TenantId};
+use mediakeep_storage::{AssetId, AssetView, Digest, RunId, TenantId};
 use serde_json::json;
 
 use super::body::Body;
@@ -24,20 +22,16 @@ use super::text::Media;
 use super::{BundleError, Reading};
 use crate::access::Principal;
 use crate::app::App;
-use crate::assets::ingest::{Ingest, Start};
+use crate::assets::ingest::Ingest;
 use crate::assets::library::{self, MAX_PAGE};
 use crate::assets::members::{Members, RawMembers};
-use crate::assets::{AssetError, urls};
+use crate::assets::{AssetError, once, urls};
 use crate::audit::signed::signed;
 use crate::json::string::{Piece, StringReader};
 use crate::projection::manifest::{Counts, Manifest};
 
 /// So many assets of a run stand in the manifest of a bundle; what is more is behind its `nextCursor`.
 const MAX_LISTED: usize = 10_000;
-
-/// Another scrub that stores the same bytes is waited for so often, and so long each time.
-const WAITS: u32 = 100;
-const WAIT: Duration = Duration::from_millis(100);
 
 /// The findings that a scrub tells: what it could not mend.
 const TOLD: [&str; 4] = ["foreign_url", "malformed", "source_ambiguous", "source_missing"];
@@ -96,8 +90,8 @@ struct Work<'a> {
     caller: &'a Principal,
     run: &'a RunId,
     spool: Spool,
-    /// Assets of the run by the digests of their bytes, in hex.
-    known: HashMap<String, AssetId>,
+    /// Assets of the run by the digests of their bytes.
+    known: HashMap<Digest, AssetId>,
     stored: u64,
 }
 
@@ -109,12 +103,13 @@ impl Work<'_> {
             .iter()
             .filter_map(|edit| if let What::Media(at) | What::Quoted(at) = edit.what { Some(at) } else { None })
             .collect();
-        self.know(used.iter().map(|at| &found.media[*at])).await?;
+        let wanted = used.iter().map(|at| found.media[*at].weighed.sha256);
+        self.known = once::known(self.app, &self.caller.tenant, self.run, wanted).await?;
         let nothing = AssetId::generate(self.app.now());
         let mut assets = vec![nothing; found.media.len()];
         for at in used {
             let media = &found.media[at];
-            let sha256 = media.weighed.sha256.to_string();
+            let sha256 = media.weighed.sha256;
             let asset = match self.known.get(&sha256) {
                 Some(asset) => *asset,
                 None => self.keep(media).await?,
@@ -125,67 +120,13 @@ impl Work<'_> {
         Ok(assets)
     }
 
-    /// Looks up which of the bytes the run references already.
-    async fn know(&mut self, media: impl Iterator<Item = &Media>) -> Result<(), BundleError> {
-        let (app, tenant) = (self.app, &self.caller.tenant);
-        let mut wanted = BTreeSet::new();
-        for media in media {
-            let sha256 = media.weighed.sha256;
-            if !wanted.contains(&sha256.to_string()) && app.index.blob_of(tenant, &sha256).await?.is_some() {
-                wanted.insert(sha256.to_string());
-            }
-        }
-        let live = Some("live".to_owned());
-        let mut query =
-            AssetQuery { run: Some(self.run.clone()), state: live, limit: MAX_PAGE, ..AssetQuery::default() };
-        while self.known.len() < wanted.len() {
-            let page = app.index.page(tenant, &query, &app.terms(tenant)).await?;
-            let Some(last) = page.last() else {
-                break;
-            };
-            query.after = Some(last.record.id);
-            for view in page.iter().filter(|view| !view.floor.until.is_past(app.now())) {
-                let sha256 = view.record.sha256.to_string();
-                if wanted.contains(&sha256) {
-                    self.known.entry(sha256).or_insert(view.record.id);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Stores one of the media, or finds what another scrub has just made of the same bytes.
     async fn keep(&mut self, media: &Media) -> Result<AssetId, BundleError> {
-        // No caller's key has a colon.
-        let mut key = Some(format!("scrub:{}", media.weighed.sha256));
-        let members = members(media)?;
-        for _ in 0..WAITS {
-            let bytes = Some(media.weighed.bytes);
-            let start = Start {
-                principal: self.caller.clone(),
-                run: Some(self.run.clone()),
-                idempotency_key: key.clone(),
-                announced: bytes,
-                at_most: bytes,
-                from: None,
-            };
-            let mut ingest = Ingest::begin(self.app, start).await?;
-            if let Err(error) = self.feed(media, &mut ingest).await {
-                ingest.abandon().await;
-                return Err(error);
-            }
-            match ingest.finish(members.clone()).await {
-                Ok(ingested) if ingested.view.record.is_live() => {
-                    self.stored += u64::from(!ingested.replayed);
-                    return Ok(ingested.view.record.id);
-                }
-                Err(AssetError::IdempotencyInFlight) => tokio::time::sleep(WAIT).await,
-                // What the key made is over, or was said to be of another type.
-                Ok(_) | Err(AssetError::IdempotencyMismatch) => key = None,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(AssetError::IdempotencyInFlight.into())
+        let (app, caller, run, members) = (self.app, self.caller, self.run, members(media)?);
+        let feed = async |ingest: &mut Ingest| self.feed(media, ingest).await;
+        let (asset, made) = once::keep(app, caller, run, media.weighed, &members, feed).await?;
+        self.stored += u64::from(made);
+        Ok(asset)
     }
 
     async fn feed(&mut self, media: &Media, ingest: &mut Ingest) -> Result<(), BundleError> {

@@ -9,8 +9,9 @@ use std::ops::Range;
 use bytes::BytesMut;
 use memchr::memmem;
 
-use super::body::{Form, Meter, Weighed};
+use super::body::{Form, Meter};
 use super::links::{Link, Links};
+use crate::assets::once::Weighed;
 
 /// The longest word that is looked at, in bytes.
 const MAX_WORD: usize = 8 << 10;

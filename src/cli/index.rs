@@ -42,8 +42,8 @@ async fn rebuild(config: Option<&Path>, to: String) -> Result<(), Failure> {
         println!("{tenant} {asset}: its bytes are not in the store");
     }
     println!(
-        "{} tenants, {} runs, {} assets, {} references, {} holds; {} blobs that no asset holds",
-        report.tenants, report.runs, report.assets, report.references, report.holds, report.orphans
+        "{} tenants, {} runs, {} assets, {} references, {} artifacts, {} holds; {} blobs that no asset holds",
+        report.tenants, report.runs, report.assets, report.references, report.artifacts, report.holds, report.orphans
     );
     if report.doubtful > 0 {
         println!("{} blobs may belong to what could not be read: they stay", report.doubtful);

@@ -9,7 +9,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::web::{self, QueryConfig};
 use actix_web::{FromRequest, HttpMessage, HttpRequest};
-use mediakeep_storage::{AssetId, HoldId, RunId};
+use mediakeep_storage::{ArtifactId, AssetId, HoldId, RunId};
 
 use crate::access::{AuthError, Principal, Refused, Scope, client};
 use crate::app::App;
@@ -52,6 +52,8 @@ scopes!(
     AssetsRead,
     /// `assets:mint`
     AssetsMint,
+    /// `artifacts:read`
+    ArtifactsRead,
     /// `runs:write`
     RunsWrite,
     /// `holds:write`
@@ -208,6 +210,12 @@ pub fn run_id(request: &HttpRequest) -> Result<RunId, ApiError> {
 pub fn hold_id(request: &HttpRequest) -> Result<HoldId, ApiError> {
     HoldId::parse(request.match_info().query("holdId"))
         .map_err(|_| ApiError::validation("holdId: 1 to 128 of A-Z a-z 0-9 . _ : ~ -, not . or .."))
+}
+
+/// The artifact in the path.
+pub fn artifact_id(request: &HttpRequest) -> Result<ArtifactId, ApiError> {
+    ArtifactId::parse(request.match_info().query("artifactId"))
+        .map_err(|_| ApiError::validation("artifactId: 1 to 257 of A-Z a-z 0-9 . _ : ~ -, not . or .."))
 }
 
 /// A parameter that is `true`, `false` or not there.

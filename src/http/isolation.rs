@@ -131,6 +131,7 @@ where
         let nothing = Ids {
             asset: AssetId::generate(app.now()).to_string(),
             run: format!("probe-{}", BlobKey::generate()),
+            artifact: format!("probe-{}", BlobKey::generate()),
             token: "x".repeat(300),
             base_url: app.base_url.clone(),
             is_kept: true,
@@ -146,9 +147,16 @@ where
 
     async fn try_asset(&mut self, view: &AssetView) -> Result<(), ApiError> {
         let url = urls::durable_url(self.app, view)?;
+        // If an artifact names the asset, its run is the one that is tried.
+        let named = self.app.index.artifact_naming(&view.record.tenant, view.record.id).await?;
+        let (run, artifact) = match named {
+            Some((run, artifact)) => (run.to_string(), artifact.to_string()),
+            None => (view.references.first().map(ToString::to_string).unwrap_or_default(), "probe".to_owned()),
+        };
         let own = Ids {
             asset: view.record.id.to_string(),
-            run: view.references.first().map(ToString::to_string).unwrap_or_default(),
+            run,
+            artifact,
             token: url.rsplit('/').next().unwrap_or_default().to_owned(),
             base_url: self.app.base_url.clone(),
             is_kept: isolation::outlives_the_check(view, self.app.now()),

@@ -10,7 +10,8 @@ mod shared;
 
 use super::openwop::{formats, host, model, projections};
 use super::{
-    assets, audit, bundles, content, isolation, manifest, meta, retention, revocation, runs, serve, upload, urls, usage,
+    artifacts, assets, audit, bundles, content, isolation, manifest, meta, retention, revocation, runs, serve, upload,
+    urls, usage,
 };
 use crate::audit::isolation::Report;
 use crate::audit::signed::Signature;
@@ -111,7 +112,7 @@ pub struct SignedReport {
         urls::mint, urls::mint_batch, revocation::revoke, revocation::introspect,
         runs::list, runs::put, runs::show, runs::refer,
         retention::show, retention::preview, retention::hold_asset, retention::lift_asset,
-        retention::hold_run, retention::lift_run, retention::erase_run,
+        retention::hold_run, retention::lift_run, retention::erase_run, artifacts::put, artifacts::show,
         manifest::show, usage::show, bundles::scrub, bundles::check, bundles::resolve, content::normalize,
         projections::show, host::fragment, formats::list, formats::show, model::evaluate, model::lint,
         audit::events, audit::checkpoint, audit::keys, isolation::check,

@@ -9,8 +9,8 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
 
 use super::{
-    assets, audit, bundles, content, extract, isolation, manifest, meta, openapi, openwop, retention, revocation, runs,
-    serve, upload, urls, usage,
+    artifacts, assets, audit, bundles, content, extract, isolation, manifest, meta, openapi, openwop, retention,
+    revocation, runs, serve, upload, urls, usage,
 };
 use crate::error::ApiError;
 
@@ -44,6 +44,7 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/runs/{runId}/assets").get(assets::list_of_run).post(upload::ingest_into_run))
         .service(at("/v1/runs/{runId}/references").post(runs::refer))
         .service(at("/v1/runs/{runId}/holds/{holdId}").put(retention::hold_run).delete(retention::lift_run))
+        .service(at("/v1/runs/{runId}/artifacts/{artifactId}").get(artifacts::show).put(artifacts::put))
         .service(at("/v1/runs/{runId}/erase").post(retention::erase_run))
         .service(at("/v1/runs/{runId}/debug-bundle/manifest").get(manifest::show))
         .service(at("/v1/debug-bundles/scrub").post(bundles::scrub))

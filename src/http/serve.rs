@@ -18,10 +18,11 @@ use mediakeep_storage::blob::Blob;
 use mediakeep_storage::{AssetId, BlobKey};
 
 use super::conditional::{self, Conditions, EntityTag, Outcome, Validators, if_range};
-use super::extract::{self, AssetsRead, Caller};
+use super::extract;
 use super::range::{self, Plan, multipart};
-use crate::access::Principal;
+use crate::access::{Principal, Scope};
 use crate::app::App;
+use crate::artifacts;
 use crate::assets::cache::CachedRow;
 use crate::assets::capability::Capability;
 use crate::assets::fetch;
@@ -93,7 +94,8 @@ pub(super) async fn by_token(
     respond(&app, request, Grant { row: &opened.row, capability, reader, cache_control, wish }).await
 }
 
-/// The bytes of an asset, for a credential of its tenant.
+/// The bytes of an asset, for a credential of its tenant. With `artifacts:read` alone, of an asset that an artifact names; any other is
+/// as if it were not there.
 #[utoipa::path(
     get,
     operation_id = "content",
@@ -116,10 +118,17 @@ pub(super) async fn by_token(
         (status = 412, body = super::openapi::ErrorBody, description = "`version_conflict`: other bytes than the client takes them for"),
         (status = 416, body = super::openapi::ErrorBody, description = "`details.reason` is `range_not_satisfiable`; `Content-Range` has the length", headers(("Content-Range" = String))),
     ),
-    security(("bearer" = ["assets:read"]))
+    security(("bearer" = ["assets:read"]), ("bearer" = ["artifacts:read"]))
 )]
-pub async fn bound(caller: Caller<AssetsRead>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
-    of_asset(&request, &caller.principal, extract::asset_id(&request)?).await
+pub async fn bound(request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let caller = extract::admitted(&request)?;
+    if caller.scopes.has(Scope::AssetsRead) || !caller.scopes.has(Scope::ArtifactsRead) {
+        extract::allowed(&request, &caller, Scope::AssetsRead)?;
+        return of_asset(&request, &caller, extract::asset_id(&request)?).await;
+    }
+    let asset = extract::asset_id(&request)?;
+    artifacts::must_name(&extract::parts(&request), &caller.tenant, asset).await?;
+    of_asset(&request, &caller, asset).await
 }
 
 /// The bytes of an asset of the caller's tenant.

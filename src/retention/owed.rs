@@ -6,7 +6,7 @@ use mediakeep_storage::record::Owed;
 use mediakeep_storage::{StorageError, TenantId};
 use tracing::warn;
 
-use super::{holds, runs};
+use super::{artifacts, holds, runs};
 use crate::app::App;
 use crate::assets::AssetError;
 use crate::assets::library::{forget_older, write_record};
@@ -63,6 +63,7 @@ async fn pay(app: &App, tenant: &TenantId, owed: &Owed) -> Result<(), AssetError
         }
         Owed::References(record) => app.blobs.put_references(tenant, record).await?,
         Owed::Hold { on, id, number } => holds::write_record(app, tenant, on, id, *number).await?,
+        Owed::Artifact { run, id, number } => artifacts::write_record(app, tenant, run, id, *number).await?,
         Owed::Epoch(epoch) => {
             app.blobs.put_record(tenant, RecordOf::Epoch, (*epoch).into(), epoch.to_string().into_bytes()).await?;
             forget_older(app, tenant, RecordOf::Epoch, (*epoch).into()).await;

@@ -1,7 +1,7 @@
 //! An index made anew from the store alone.
 //!
 //! Beside the bytes lies a record of everything that a URL's life depends on: assets with the key, time and generation of their URLs,
-//! revocations, runs, forks, references, holds, ends and erasures. What is not there is said ([`UNKNOWN`]). A record that does not read, or a live
+//! revocations, runs, forks, references, artifacts, holds, ends and erasures. What is not there is said ([`UNKNOWN`]). A record that does not read, or a live
 //! asset whose bytes are not there, is named and left out; everything else comes back as it was.
 
 use std::collections::HashSet;
@@ -24,6 +24,9 @@ pub const UNKNOWN: [&str; 3] = [
 /// So many records are written at a time.
 const STEP: usize = 256;
 
+/// So many artifacts are: each may have a megabyte.
+const FEW: usize = 16;
+
 /// What a rebuild did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
@@ -35,6 +38,8 @@ pub struct Report {
     pub assets: u64,
     /// Records of what runs reference.
     pub references: u64,
+    /// Artifacts.
+    pub artifacts: u64,
     /// Holds.
     pub holds: u64,
     /// Bytes that no asset holds: they go with a sweep, after the grace for orphans.
@@ -72,6 +77,7 @@ pub async fn rebuild(app: &App) -> Result<Report, StorageError> {
         let forks = runs(app, &tenant, &kept, &mut report).await?;
         assets(app, &tenant, &kept, &mut report, &mut held).await?;
         references(app, &tenant, &kept, forks, &mut report).await?;
+        artifacts(app, &tenant, &kept, &mut report).await?;
         holds(app, &tenant, &kept, &mut report).await?;
         revocations(app, &tenant, &kept, &mut report).await?;
         if report.faults() > before {
@@ -172,6 +178,21 @@ async fn inherit(app: &App, tenant: &TenantId, child: RunId, parent: RunId) -> R
         query.after = Some(*last);
         let quoted = ReferenceRecord { run: child.clone(), assets, at: app.now() };
         write(app, tenant, vec![Restored::References(quoted)]).await?;
+    }
+}
+
+async fn artifacts(app: &App, tenant: &TenantId, kept: &Kept, report: &mut Report) -> Result<(), StorageError> {
+    let mut after = String::new();
+    loop {
+        let page = app.blobs.kept_artifacts(kept, &after, FEW).await?;
+        let Some((last, _)) = page.last() else {
+            return Ok(());
+        };
+        after.clone_from(last);
+        let artifacts = readable(page.into_iter().map(|(_, artifact)| artifact).collect(), report);
+        report.artifacts += artifacts.len() as u64;
+        write(app, tenant, artifacts.into_iter().map(|artifact| Restored::Artifact(Box::new(artifact))).collect())
+            .await?;
     }
 }
 

@@ -6,14 +6,14 @@
 use futures_util::future::{join_all, try_join_all};
 use jiff::SignedDuration;
 use mediakeep_storage::blob::RecordOf;
-use mediakeep_storage::index::Look;
+use mediakeep_storage::index::{Look, LookAt};
 use mediakeep_storage::record::Doomed;
 use mediakeep_storage::retention::after;
 use mediakeep_storage::{StorageError, Timestamp, fault};
 use serde::Serialize;
 use tracing::{info, warn};
 
-use super::owed;
+use super::{artifacts, owed};
 use crate::app::App;
 use crate::assets::library::{forget, put_end_record};
 
@@ -155,6 +155,11 @@ pub async fn settle(app: &App, look: &Look, principal: &str, now: Timestamp) -> 
         for asset in &settled.dropped {
             app.rows.changed(*asset);
             forget(app, &look.tenant, *asset).await;
+        }
+        if let LookAt::Run(run) = &look.at {
+            for (id, number) in &settled.artifacts {
+                artifacts::forget(app, &look.tenant, run, id, *number).await;
+            }
         }
         report.kept += settled.kept as u64;
         report.dropped += settled.dropped.len() as u64;

@@ -26,7 +26,7 @@ use ring::digest;
 use url::Url;
 
 use crate::error::StorageError;
-use crate::ids::{BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::record::{HoldOn, ReferenceRecord};
 
 mod buffers;
@@ -90,6 +90,8 @@ pub enum RecordOf<'a> {
     Hold(&'a HoldOn, &'a HoldId),
     /// How often all of the tenant's URLs were revoked at once, as a number.
     Epoch,
+    /// An artifact of a run.
+    Artifact(&'a RunId, &'a ArtifactId),
 }
 
 impl BlobStore {
@@ -378,12 +380,19 @@ fn record_folder(tenant: &TenantId, of: RecordOf<'_>) -> Path {
         RecordOf::Asset(id) => ("a", id.to_string()),
         RecordOf::Run(id) => ("r", text_prefix(id.as_str())),
         RecordOf::Epoch => ("e", "all".to_owned()),
+        RecordOf::Artifact(run, id) => ("f", artifact_folder(run, id)),
         RecordOf::Hold(HoldOn::Asset(asset), id) => ("h", format!("{asset}.{}", text_prefix(id.as_str()))),
         RecordOf::Hold(HoldOn::Run(run), id) => {
             ("h", format!("{}.{}", text_prefix(run.as_str()), text_prefix(id.as_str())))
         }
     };
     Path::from_iter(["t", &tenant.prefix(), "r", what, &id])
+}
+
+/// Both names as they are would be longer than a folder's name may be.
+fn artifact_folder(run: &RunId, id: &ArtifactId) -> String {
+    let names = format!("{run}\n{id}");
+    data_encoding::HEXLOWER.encode(digest::digest(&digest::SHA256, names.as_bytes()).as_ref())
 }
 
 fn references_folder(tenant: &TenantId, run: &RunId) -> Path {

@@ -54,11 +54,30 @@ pub struct RunId(Box<str>);
 impl RunId {
     /// The run of that name, if it is one.
     pub fn parse(raw: &str) -> Result<Self, BadName> {
-        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'~' | b'-');
-        if raw.is_empty() || raw.len() > 128 || matches!(raw, "." | "..") || !raw.bytes().all(allowed) {
-            return Err(BadName("runId"));
-        }
-        Ok(Self(raw.into()))
+        if is_hosts_name(raw, 128) { Ok(Self(raw.into())) } else { Err(BadName("runId")) }
+    }
+
+    /// The name as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whether it is a name that a host may give, of at most so many characters.
+fn is_hosts_name(raw: &str, most: usize) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'~' | b'-');
+    (1..=most).contains(&raw.len()) && !matches!(raw, "." | "..") && raw.bytes().all(allowed)
+}
+
+/// An artifact of a run, by the name that its host gave it: of a run's form, and long enough for a run's name and a node's with a mark
+/// between them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ArtifactId(Box<str>);
+
+impl ArtifactId {
+    /// The artifact of that name, if it is one.
+    pub fn parse(raw: &str) -> Result<Self, BadName> {
+        if is_hosts_name(raw, 257) { Ok(Self(raw.into())) } else { Err(BadName("artifactId")) }
     }
 
     /// The name as it was given.
@@ -238,13 +257,19 @@ impl fmt::Display for RunId {
     }
 }
 
+impl fmt::Display for ArtifactId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl fmt::Display for HoldId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-as_text!(TenantId, RunId, HoldId, AssetId, BlobKey, Digest);
+as_text!(TenantId, RunId, ArtifactId, HoldId, AssetId, BlobKey, Digest);
 
 #[cfg(test)]
 mod tests {
@@ -301,8 +326,9 @@ mod tests {
             assert!(TenantId::parse(bad).is_err(), "{bad}");
         }
         for bad in ["", ".", "..", "a/b", "a\\b", "a b", "ä", "a%2fb", "a\0"] {
-            assert!(RunId::parse(bad).is_err(), "{bad}");
+            assert!(RunId::parse(bad).is_err() && ArtifactId::parse(bad).is_err(), "{bad}");
         }
         assert!(RunId::parse("run:1~a.b-c_D").is_ok());
+        assert!(ArtifactId::parse(&"a".repeat(257)).is_ok() && ArtifactId::parse(&"a".repeat(258)).is_err());
     }
 }

@@ -18,6 +18,12 @@
 //! one: [`Owed`] is written in its commit. Whoever has made the transition writes the record and then notes it as paid; what a crash
 //! leaves unpaid, the next sweep writes. A publication owes nothing: its record was written before it.
 //!
+//! # Artifacts
+//!
+//! An artifact is a document of a run, which names assets. It ends with the run's look: once the walk of a run that is over, or was
+//! erased, has come to its last asset, the artifacts go, and whoever puts one into a run that is over already places another look. To
+//! readers the artifacts of an erased run are gone at once. A fork takes none up: they are its parent's documents.
+//!
 //! # Forks
 //!
 //! A fork is a copy: in the transition that names its parent the child takes up every reference that the parent has at that moment.
@@ -31,17 +37,17 @@ use serde_json::Value;
 
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken, UploadIntent,
-    UrlView,
+    ArtifactRecord, AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken,
+    UploadIntent, UrlView,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 pub use self::answers::{
-    Amended, Amendment, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, LookAt, NewAsset, NewDurable, Placed,
-    Preview, Published, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
+    Amended, Amendment, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, LookAt, NewArtifact, NewAsset,
+    NewDurable, Placed, Preview, Published, PutArtifact, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
 };
 
 mod answers;
@@ -257,6 +263,35 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Referred, StorageError>;
 
+    // ── Artifacts ───────────────────────────────────────────────────────────────────────────────────
+
+    /// Writes the artifact, in place of one that is there, and makes its run reference the assets that it names, dead ones as
+    /// tombstones: all of it, or nothing if one is unknown or the run erased. Each putting and each end has a number higher than every
+    /// one before it of the run's artifacts.
+    async fn put_artifact(
+        &self,
+        tenant: &TenantId,
+        artifact: &NewArtifact,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<PutArtifact, StorageError>;
+
+    /// The run's artifact of that name, unless the run was erased.
+    async fn artifact(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        id: &ArtifactId,
+    ) -> Result<Option<ArtifactRecord>, StorageError>;
+
+    /// An artifact that names the asset, as it stands now, of a run that was not erased: the first by the names of run and artifact.
+    async fn artifact_naming(
+        &self,
+        tenant: &TenantId,
+        asset: AssetId,
+    ) -> Result<Option<(RunId, ArtifactId)>, StorageError>;
+
     // ── Holds ───────────────────────────────────────────────────────────────────────────────────────
 
     /// Keeps the asset, or everything that the run references or will, until the hold is lifted. A name that is there already gets the
@@ -294,7 +329,8 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
     /// that only erased runs reference and no hold keeps, and lets the others be. At most `limit` assets a call; the look stays until
     /// it has seen all. A look that another sweep is at is left to it, as done.
     ///
-    /// A dead asset whose tombstone has had its time is dropped with all its references.
+    /// A dead asset whose tombstone has had its time is dropped with all its references. Behind the last asset of a run the run's
+    /// artifacts are dropped, at most `limit` a call, each with an event of its own.
     async fn settle(
         &self,
         look: &Look,
@@ -430,7 +466,7 @@ pub trait AssetIndex: Debug + Send + Sync + 'static {
 
     /// Writes what the store has kept of a tenant into an index that was made anew: rows, references, looks, blobs and digests come out
     /// as if the transitions had happened. Runs come first, then assets in the order of their making, references in the order of
-    /// their times, holds and revocations; what is there already stays.
+    /// their times, artifacts, holds and revocations; what is there already stays.
     async fn restore(
         &self,
         tenant: &TenantId,
@@ -448,6 +484,14 @@ fn expiry_event(record: &AssetRecord, principal: &str, now: Timestamp) -> AuditE
     // Without its digest: the log is for ever, and the asset may be erased one day.
     let details = Value::from_iter([("bytes", Value::from(record.bytes))]);
     AuditEvent::new(crate::audit::AuditKind::Expire, principal, now).asset(record.id).details(details)
+}
+
+/// The audit event of an artifact that goes with its run, the same from every backend.
+fn artifact_end_event(run: &RunRecord, id: &ArtifactId, principal: &str, now: Timestamp) -> AuditEvent {
+    use crate::audit::AuditKind::{Erase, Expire};
+    let details = Value::from_iter([("artifactId", Value::from(id.as_str()))]);
+    let kind = if run.erased_at.is_some() { Erase } else { Expire };
+    AuditEvent::new(kind, principal, now).run(&run.id).details(details)
 }
 
 /// The audit event of an asset that is erased with its runs, the same from every backend. What is erased is not told once more.

@@ -53,7 +53,7 @@ pub mod testing;
 pub use audit::{AuditEvent, AuditRow};
 pub use blob::BlobStore;
 pub use error::StorageError;
-pub use ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+pub use ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 pub use index::AssetIndex;
 pub use record::{AssetRecord, AssetView, RunRecord};
 

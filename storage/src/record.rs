@@ -12,9 +12,11 @@ use serde_json::Value;
 use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::retention::{Floor, RunEnd};
 
+pub use self::artifact::ArtifactRecord;
 pub use self::owed::Owed;
 pub use self::url::{MintedUrl, RevokedUrls, Taken, UrlRecord, UrlView};
 
+mod artifact;
 mod owed;
 mod url;
 

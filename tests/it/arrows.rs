@@ -8,6 +8,7 @@ use std::path::Path;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("access", &["clock", "config"]),
     ("app", &["access", "assets", "audit", "clock", "config", "remote", "telemetry"]),
+    ("artifacts", &["access", "app", "assets", "base64", "retention"]),
     ("assets", &["access", "app", "config", "http/conditional", "http/disposition", "media", "retention", "telemetry"]),
     ("audit", &["access", "app", "assets", "config"]),
     ("base64", &[]),
@@ -20,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "access",
             "app",
+            "artifacts",
             "assets",
             "audit",
             "base64",

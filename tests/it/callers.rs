@@ -87,6 +87,8 @@ async fn each_scope_opens_what_it_names_and_nothing_else() {
         (&get, run.into(), json!({}), Scope::AssetsRead),
         (&get, format!("{run}/assets"), json!({}), Scope::AssetsRead),
         (&get, format!("{run}/debug-bundle/manifest"), json!({}), Scope::AssetsRead),
+        (&put, format!("{run}/artifacts/report"), json!({"parts": [{"text": "x"}]}), Scope::AssetsWrite),
+        (&get, format!("{run}/artifacts/report"), json!({}), Scope::ArtifactsRead),
         (&get, "/v1/audit/events".into(), json!({}), Scope::AuditRead),
         (&post, "/v1/audit/isolation-checks".into(), json!({}), Scope::AuditRead),
         (&get, "/v1/audit/checkpoint".into(), json!({}), Scope::AuditRead),
@@ -105,6 +107,8 @@ async fn each_scope_opens_what_it_names_and_nothing_else() {
             let told = Told::of(request.send().await.expect("an answer")).await;
             if scope == needed {
                 assert!(told.status < 300 || told.status == 409, "{method} {path}: {}", told.status);
+            } else if scope == Scope::ArtifactsRead && path.ends_with("/content") {
+                assert_eq!((told.status, told.refusal()), (404, "not_found".into()), "no artifact names it");
             } else {
                 assert_eq!((told.status, told.refusal()), (403, "forbidden".into()), "{method} {path} {scope:?}");
                 assert_eq!(told.json()["details"], json!({"scopeRequired": needed.name()}), "{method} {path}");

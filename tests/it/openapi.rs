@@ -87,6 +87,7 @@ async fn what_is_documented_is_there_and_what_is_there_is_documented() {
             .replace("{assetId}", &asset.id)
             .replace("{runId}", "run-1")
             .replace("{holdId}", "audit")
+            .replace("{artifactId}", "report")
             .replace("{capability}", token)
             .replace("{filename}", "name.png")
             .replace("{kind}", "media.image")

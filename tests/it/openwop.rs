@@ -3,6 +3,7 @@
 use jsonschema::Validator;
 use serde_json::Value;
 
+mod artifacts;
 mod blobs;
 mod formats;
 mod host;

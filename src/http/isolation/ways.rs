@@ -27,6 +27,7 @@ pub(super) struct Way {
 pub(super) struct Ids {
     pub(super) asset: String,
     pub(super) run: String,
+    pub(super) artifact: String,
     pub(super) token: String,
     pub(super) base_url: String,
     /// Whether the asset's floor lies so far ahead that nothing ends it meanwhile.
@@ -61,6 +62,7 @@ impl Way {
 impl Ids {
     pub(super) fn fill(&self, text: &str) -> String {
         let text = text.replace("{assetId}", &self.asset).replace("{runId}", &self.run);
+        let text = text.replace("{artifactId}", &self.artifact);
         let text = text.replace("{url}", &format!("{}/a/{}", self.base_url, self.token));
         text.replace("{capability}", &self.token)
     }
@@ -78,9 +80,10 @@ pub(super) fn all() -> Vec<Way> {
     read("/a/{capability}");
     for (path, operations) in paths {
         let is_ours = operations["get"]["security"][0].get("bearer").is_some();
-        let filled = path.replace("{form}", "envelope").replace("{artifactId}", "probe");
+        let filled = path.replace("{form}", "envelope");
         let names_one = path.contains("{assetId}") || path.contains("{runId}");
-        let ids_only = !filled.replace("{assetId}", "").replace("{runId}", "").contains('{');
+        let ids = ["{assetId}", "{runId}", "{artifactId}"];
+        let ids_only = !ids.into_iter().fold(filled.clone(), |path, id| path.replace(id, "")).contains('{');
         if is_ours && ids_only && (names_one || LISTS.contains(&path.as_str())) {
             read(&filled);
         }
@@ -109,6 +112,7 @@ fn with_bodies() -> Vec<(Method, &'static str, Value)> {
         (Method::POST, "/v1/urls/introspect", json!({"url": "{url}"})),
         (Method::POST, "/v1/runs/probe/references", json!({"assets": ["{assetId}"]})),
         (Method::POST, "/v1/runs/probe/references", json!({"assets": ["{url}"]})),
+        (Method::PUT, "/v1/runs/probe/artifacts/probe", json!({"parts": [{"assetId": "{assetId}"}]})),
         (Method::POST, "/v1/debug-bundles/resolve", json!({"urls": ["{url}"]})),
         // Nothing is changed, so that whoever gets through has changed nothing.
         (Method::PATCH, "/v1/assets/{assetId}", json!({})),
@@ -117,8 +121,9 @@ fn with_bodies() -> Vec<(Method, &'static str, Value)> {
     ]
 }
 
-/// Whether this version has the operation. Runs and holds of the check's own are called `probe`.
+/// Whether this version has the operation. Runs, artifacts and holds of the check's own are called `probe`.
 fn knows(document: &Value, method: &Method, path: &str) -> bool {
     let known = path.replace("/runs/probe", "/runs/{runId}").replace("/holds/probe", "/holds/{holdId}");
+    let known = known.replace("/artifacts/probe", "/artifacts/{artifactId}");
     document["paths"].get(known).and_then(|it| it.get(method.as_str().to_ascii_lowercase())).is_some()
 }

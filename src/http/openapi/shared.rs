@@ -103,6 +103,10 @@ fn parameter(name: &str) -> Option<(&'static str, Value)> {
             "The hold, by a name of the host's own.",
             json!({"minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._:~-]+$"}),
         ),
+        "artifactId" => (
+            "The artifact, by a name of the host's own within the run.",
+            json!({"minLength": 1, "maxLength": 257, "pattern": "^[A-Za-z0-9._:~-]+$"}),
+        ),
         "form" => ("The shape.", json!({"enum": ["envelope", "content-part", "a2a-part", "attachment-ref", "speech"]})),
         "by" => (
             "How the part leads to the bytes: `mediaRef` (if nobody says), `url` or `data` of a `content-part`; `url` (if nobody says) or `raw` of an `a2a-part`. `data` and `raw` only up to the inline cap.",

@@ -9,16 +9,17 @@ use object_store::path::Path;
 use ring::digest;
 use serde::de::DeserializeOwned;
 
-use super::{BlobStore, ignore_missing, unavailable};
+use super::{BlobStore, artifact_folder, ignore_missing, unavailable};
 use crate::error::StorageError;
 use crate::ids::{AssetId, HoldId, RunId, TenantId};
-use crate::record::{AssetRecord, Hold, HoldOn, ReferenceRecord, RevokedUrls, RunRecord};
+use crate::record::{ArtifactRecord, AssetRecord, Hold, HoldOn, ReferenceRecord, RevokedUrls, RunRecord};
 
 /// A tenant's recovery records by name; of each thing the newest.
 #[derive(Debug, Default)]
 pub struct Kept {
     runs: BTreeMap<String, Path>,
     assets: BTreeMap<String, Path>,
+    artifacts: BTreeMap<String, Path>,
     holds: BTreeMap<String, Path>,
     epochs: BTreeMap<String, Path>,
     revoked: Vec<Path>,
@@ -83,6 +84,25 @@ impl BlobStore {
         let mut records: Vec<Reading<ReferenceRecord>> = self.all(&kept.references).await?;
         records.sort_by_key(|record| record.as_ref().map_or(Timestamp::MIN, |record| record.at));
         Ok(records)
+    }
+
+    /// Its runs' artifacts from behind `after`, in an order of their own; at most `limit` of them, with their places in it.
+    pub async fn kept_artifacts(
+        &self,
+        kept: &Kept,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, Reading<ArtifactRecord>)>, StorageError> {
+        let behind = (std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded);
+        let mut artifacts = Vec::new();
+        for (name, path) in kept.artifacts.range::<str, _>(behind).take(limit) {
+            let artifact: Reading<ArtifactRecord> = self.read(path).await?;
+            let elsewhere = || Unreadable { place: path.to_string(), reason: "its folder has another name".to_owned() };
+            let own = |artifact: &ArtifactRecord| artifact_folder(&artifact.run, &artifact.id) == *name;
+            let artifact = artifact.and_then(|artifact| if own(&artifact) { Ok(artifact) } else { Err(elsewhere()) });
+            artifacts.push((name.clone(), artifact));
+        }
+        Ok(artifacts)
     }
 
     /// Its holds.
@@ -164,6 +184,7 @@ impl Kept {
         let named = match what.as_str() {
             "r" => &mut self.runs,
             "a" if AssetId::parse(name).is_ok() => &mut self.assets,
+            "f" => &mut self.artifacts,
             "h" => &mut self.holds,
             "e" => &mut self.epochs,
             "v" => {

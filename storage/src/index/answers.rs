@@ -1,11 +1,13 @@
 //! What the transitions are given beside records, and what they answer.
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::audit::AuditEvent;
-use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::record::{
-    AssetRecord, AssetView, Hold, HoldOn, Labels, ReferenceRecord, RunRecord, RunStatus, RunView, Settled,
+    ArtifactRecord, AssetRecord, AssetView, Hold, HoldOn, Labels, ReferenceRecord, RunRecord, RunStatus, RunView,
+    Settled,
 };
 
 /// Who has an idempotency key.
@@ -143,6 +145,52 @@ pub enum Referred {
     RunErased,
 }
 
+/// What `put_artifact` is given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewArtifact {
+    /// The run.
+    pub run: RunId,
+    /// Its name within the run.
+    pub id: ArtifactId,
+    /// What it says.
+    pub document: Value,
+    /// The assets that it names, in whatever order and however often.
+    pub assets: Vec<AssetId>,
+}
+
+impl NewArtifact {
+    /// The record, in place of the one that is there.
+    pub(super) fn record(&self, before: Option<&ArtifactRecord>, number: u64, now: Timestamp) -> ArtifactRecord {
+        ArtifactRecord {
+            id: self.id.clone(),
+            run: self.run.clone(),
+            document: self.document.clone(),
+            assets: ReferenceRecord::new(&self.run, &self.assets, now).assets,
+            created_at: before.map_or(now, |before| before.created_at),
+            put_at: now,
+            number,
+        }
+    }
+}
+
+/// What `put_artifact` did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PutArtifact {
+    /// It stands, and its run references what it names.
+    Done {
+        /// As it stands.
+        artifact: Box<ArtifactRecord>,
+        /// The run's row now.
+        run: Box<RunRecord>,
+        /// Whether another stood there before.
+        replaced: bool,
+    },
+    /// Nothing happened: at these positions stand unknown assets.
+    Unknown(Vec<usize>),
+    /// Nothing happened: the run was erased.
+    RunErased,
+}
+
 /// Something to be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
@@ -172,6 +220,8 @@ pub struct Settlement {
     pub erased: Vec<AssetRecord>,
     /// Tombstones of these had their time: their rows are gone.
     pub dropped: Vec<AssetId>,
+    /// Artifacts of the run that went with it, each with the number of its end.
+    pub artifacts: Vec<(ArtifactId, u64)>,
     /// So many live assets were looked at and stay.
     pub kept: usize,
     /// Whether the look is done.
@@ -282,6 +332,8 @@ pub enum Restored {
         /// The hold.
         hold: Hold,
     },
+    /// An artifact; of an erased run, that it is gone is owed instead.
+    Artifact(Box<ArtifactRecord>),
     /// How often all of the tenant's URLs were revoked at once; the larger of this and what is there counts.
     Epoch(u32),
     /// A revoked URL.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use super::AssetIndex;
 
+mod artifacts;
 mod assets;
 mod audit;
 mod blobs;
@@ -110,6 +111,16 @@ where
             runs_are_listed_by_name,
             all_assets_are_referenced_or_none,
             a_reference_that_is_there_stays_one;
+        artifacts:
+            an_artifact_is_what_was_put_last,
+            an_artifact_that_names_nothing_keeps_its_run,
+            what_an_artifact_may_not_name_makes_nothing,
+            an_asset_is_named_as_long_as_an_artifact_names_it,
+            artifacts_end_with_their_run,
+            artifacts_of_an_endless_run_stay,
+            an_erased_run_has_no_artifacts,
+            artifacts_are_settled_in_pages,
+            a_fork_takes_up_no_artifact;
         ending:
             an_unreferenced_upload_ends_after_its_term,
             a_sender_may_ask_for_more,
@@ -198,6 +209,7 @@ where
         restoring:
             an_index_made_anew_is_as_the_old_one,
             what_is_restored_twice_is_there_once,
+            an_artifact_of_an_erased_run_is_not_restored,
             erased_bytes_that_are_found_again_go;
         usage:
             what_is_reserved_becomes_what_is_used,
@@ -251,6 +263,8 @@ pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
             bytes_that_were_there_when_a_hold_was_placed_stay,
             a_publication_of_erased_bytes_has_its_own,
             nothing_stays_in_an_erased_run;
+        artifacts:
+            an_artifact_and_an_erasure_are_of_one_mind;
         urls:
             as_many_take_a_use_as_there_are,
             no_use_is_taken_after_a_revocation;

@@ -11,19 +11,20 @@ use jiff::Timestamp;
 
 use self::state::State;
 use super::{
-    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewAsset, NewDurable, Placed,
-    Preview, Published, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewArtifact, NewAsset,
+    NewDurable, Placed, Preview, Published, PutArtifact, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
 };
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken, UploadIntent,
-    UrlView,
+    ArtifactRecord, AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken,
+    UploadIntent, UrlView,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms, protectors};
 
+mod artifacts;
 mod ending;
 mod holds;
 mod lists;
@@ -41,6 +42,19 @@ pub struct ModelIndex {
 }
 
 impl ModelIndex {
+    /// Ends this many artifacts of a run that is over, and nothing else of it: an index that walks runs in pages comes to them last.
+    pub(in crate::index) fn end_artifacts(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        limit: usize,
+        terms: &Terms,
+        principal: &str,
+        now: Timestamp,
+    ) -> Vec<(ArtifactId, u64)> {
+        self.state().end_artifacts(tenant, run, limit, terms, principal, now)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -265,6 +279,34 @@ impl AssetIndex for ModelIndex {
         now: Timestamp,
     ) -> Result<Referred, StorageError> {
         Ok(self.state().refer(tenant, run, assets, terms, audit, now))
+    }
+
+    async fn put_artifact(
+        &self,
+        tenant: &TenantId,
+        artifact: &NewArtifact,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<PutArtifact, StorageError> {
+        Ok(self.state().put_artifact(tenant, artifact, terms, audit, now))
+    }
+
+    async fn artifact(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        id: &ArtifactId,
+    ) -> Result<Option<ArtifactRecord>, StorageError> {
+        Ok(self.state().artifact(tenant, run, id).cloned())
+    }
+
+    async fn artifact_naming(
+        &self,
+        tenant: &TenantId,
+        asset: AssetId,
+    ) -> Result<Option<(RunId, ArtifactId)>, StorageError> {
+        Ok(self.state().artifact_naming(tenant, asset))
     }
 
     async fn hold(

@@ -33,6 +33,8 @@
 //!   it for sharing. A hold on a dead asset, and a reference to one by a held run, write the blob's row as it is.
 //! - **A fork and its parent's erasure or walk**: the fork locks its parent for sharing. What it takes up it reads and does not lock,
 //!   as a reference does: an end of it has read the references, and of the two only one happens.
+//! - **An artifact that is put, and an end or the erasure of its run**: each putting counts in the run's row, which the walk that ends the
+//!   run's artifacts has locked, and the erasure writes.
 //! - **The erasure of a run and a publication into it**: the publication only reads the run's row, because thousands a minute go into
 //!   one. The erasure reads the run's references, so the database lets only one of the two happen.
 //!
@@ -66,19 +68,20 @@ use self::ending::Sweep;
 use self::rows::limited;
 use self::tx::{read, transact};
 use super::{
-    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewAsset, NewDurable, Placed,
-    Preview, Published, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewArtifact, NewAsset,
+    NewDurable, Placed, Preview, Published, PutArtifact, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
 };
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken, UploadIntent,
-    UrlView,
+    ArtifactRecord, AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken,
+    UploadIntent, UrlView,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
+mod artifacts;
 mod assets;
 mod blobs;
 mod connect;
@@ -379,6 +382,34 @@ impl AssetIndex for PostgresIndex {
         now: Timestamp,
     ) -> Result<Referred, StorageError> {
         transact!(self, tx => runs::refer(&mut tx, tenant, run, assets, terms, &audit, now))
+    }
+
+    async fn put_artifact(
+        &self,
+        tenant: &TenantId,
+        artifact: &NewArtifact,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<PutArtifact, StorageError> {
+        transact!(self, tx => artifacts::put(&mut tx, tenant, artifact, terms, &audit, now))
+    }
+
+    async fn artifact(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        id: &ArtifactId,
+    ) -> Result<Option<ArtifactRecord>, StorageError> {
+        artifacts::find(self, tenant, run, id).await
+    }
+
+    async fn artifact_naming(
+        &self,
+        tenant: &TenantId,
+        asset: AssetId,
+    ) -> Result<Option<(RunId, ArtifactId)>, StorageError> {
+        artifacts::naming(self, tenant, asset).await
     }
 
     async fn hold(

@@ -33,19 +33,20 @@ use self::keys::{Key, Space};
 use self::shared::Core;
 use self::writer::{Room, Writer};
 use super::{
-    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewAsset, NewDurable, Placed,
-    Preview, Published, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
+    Amended, Amendment, AssetIndex, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, NewArtifact, NewAsset,
+    NewDurable, Placed, Preview, Published, PutArtifact, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
 };
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
-    AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken, UploadIntent,
-    UrlView,
+    ArtifactRecord, AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken,
+    UploadIntent, UrlView,
 };
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
+mod artifacts;
 mod assets;
 mod blobs;
 mod checkpoint;
@@ -377,6 +378,35 @@ impl AssetIndex for SledIndex {
         self.writer
             .apply(Room::Takes, move |draft| runs::refer(draft, &tenant, &run, &assets, &terms, audit, now))
             .await
+    }
+
+    async fn put_artifact(
+        &self,
+        tenant: &TenantId,
+        artifact: &NewArtifact,
+        terms: &Terms,
+        audit: AuditEvent,
+        now: Timestamp,
+    ) -> Result<PutArtifact, StorageError> {
+        let (tenant, artifact, terms) = (tenant.clone(), artifact.clone(), *terms);
+        self.writer.apply(Room::Takes, move |draft| artifacts::put(draft, &tenant, &artifact, &terms, audit, now)).await
+    }
+
+    async fn artifact(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        id: &ArtifactId,
+    ) -> Result<Option<ArtifactRecord>, StorageError> {
+        self.core.at_once(|rows| artifacts::find(rows, tenant, run, id))
+    }
+
+    async fn artifact_naming(
+        &self,
+        tenant: &TenantId,
+        asset: AssetId,
+    ) -> Result<Option<(RunId, ArtifactId)>, StorageError> {
+        self.core.at_once(|rows| artifacts::naming(rows, tenant, asset))
     }
 
     async fn hold(

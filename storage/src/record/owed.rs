@@ -3,8 +3,8 @@
 use ring::digest;
 use serde::{Deserialize, Serialize};
 
-use super::{AssetRecord, HoldOn, ReferenceRecord, RunRecord};
-use crate::ids::{AssetId, Digest, HoldId, RunId};
+use super::{ArtifactRecord, AssetRecord, HoldOn, ReferenceRecord, RunRecord};
+use crate::ids::{ArtifactId, AssetId, Digest, HoldId, RunId};
 
 /// What the store does not say yet of a transition that has happened: written in the same commit, and gone once the record is durable.
 ///
@@ -45,6 +45,15 @@ pub enum Owed {
     },
     /// How often all of the tenant's URLs were revoked at once.
     Epoch(u32),
+    /// The artifact, or that it is gone.
+    Artifact {
+        /// Of this run.
+        run: RunId,
+        /// Its name.
+        id: ArtifactId,
+        /// The number of the putting or the end.
+        number: u64,
+    },
 }
 
 impl Owed {
@@ -56,6 +65,11 @@ impl Owed {
     /// Of a change of the run's row.
     pub fn run(record: &RunRecord) -> Self {
         Self::Run { id: record.id.clone(), revision: record.revision }
+    }
+
+    /// Of an artifact that was put.
+    pub fn artifact(record: &ArtifactRecord) -> Self {
+        Self::Artifact { run: record.run.clone(), id: record.id.clone(), number: record.number }
     }
 
     /// Its name among what its tenant owes.

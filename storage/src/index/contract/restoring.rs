@@ -8,7 +8,7 @@ use crate::audit::AuditKind;
 use crate::ids::{AssetId, Digest};
 use crate::index::model::ModelIndex;
 use crate::index::{AssetIndex, Restored, RunQuery};
-use crate::record::{AssetRecord, AssetState, HoldOn, ReferenceRecord};
+use crate::record::{AssetRecord, AssetState, HoldOn, Owed, ReferenceRecord};
 use crate::retention::RunUpdate;
 
 /// Everything that can happen to a tenant.
@@ -34,6 +34,8 @@ async fn a_life(owner: &Owner) {
     owner.upload(Some("held"), "of a held run", day(2)).await;
     owner.hold(&HoldOn::Run(run_id("held")), "audit", day(2)).await;
     owner.erase_run("erased", day(2)).await;
+    owner.artifact("run-1", "report", &[first], day(2)).await;
+    owner.artifact("open", "report", &[], day(2)).await;
     let audit = event(AuditKind::Revoke, day(2));
     owner.index.revoke_url(&owner.tenant, "url", day(9), audit.clone()).await.expect("a revocation");
     owner.index.raise_epoch(&owner.tenant, audit).await.expect("an epoch");
@@ -61,6 +63,9 @@ async fn records(owner: &Owner) -> Vec<Restored> {
         }
         holds.push(HoldOn::Asset(record.id));
     }
+    for run in ["run-1", "open"] {
+        kept.push(Restored::Artifact(Box::new(owner.found(run, "report").await.expect("an artifact"))));
+    }
     for on in holds {
         for hold in owner.index.holds(&owner.tenant, &on, None, MANY).await.expect("the holds") {
             kept.push(Restored::Hold { on: on.clone(), hold });
@@ -81,6 +86,9 @@ async fn compare(owner: &Owner, right: &Owner, at: i64) {
     assert_eq!(owner.index.assets(None, MANY).await.expect("a list"), assets);
     for record in assets {
         assert_eq!(owner.view(record.id).await, right.view(record.id).await, "on day {at}");
+    }
+    for run in ["run-1", "open"] {
+        assert_eq!(owner.found(run, "report").await, right.found(run, "report").await, "{run} on day {at}");
     }
     let query = RunQuery { limit: MANY, ..RunQuery::default() };
     let runs = right.index.runs(&right.tenant, &query).await.expect("the runs");
@@ -131,6 +139,20 @@ pub(super) async fn what_is_restored_twice_is_there_once(index: Subject) {
     compare(&owner, &right, 2).await;
     assert_eq!(owner.blobs().await, blobs);
     owner.run_until("run-1", day(8), day(3)).await;
+}
+
+pub(super) async fn an_artifact_of_an_erased_run_is_not_restored(index: Subject) {
+    let owner = Owner::of(&index, "acme");
+    let old = Owner::of(&(Arc::new(ModelIndex::default()) as Arc<dyn AssetIndex>), "acme");
+    let artifact = old.artifact("run-1", "report", &[], day(0)).await;
+    let run = old.index.find_run(&old.tenant, &artifact.run).await.expect("a row").expect("of the run");
+    let erased = run.erased(day(1)).expect("it was not erased before");
+
+    restore(&owner, vec![Restored::Run(erased), Restored::Artifact(Box::new(artifact.clone()))]).await;
+
+    assert_eq!(owner.found("run-1", "report").await, None);
+    let gone = Owed::Artifact { run: artifact.run, id: artifact.id, number: artifact.number + 1 };
+    assert_eq!(index.owed(None, MANY).await.expect("what is owed"), [(owner.tenant.clone(), gone)]);
 }
 
 pub(super) async fn erased_bytes_that_are_found_again_go(index: Subject) {

@@ -25,6 +25,7 @@ impl State {
             Some(Look { tenant: record.tenant.clone(), at: LookAt::Asset(record.id), due })
         };
         let mut looks: Vec<Look> = self.assets.iter().filter_map(look).collect();
+        looks.extend(self.artifact_looks(terms, now));
         looks.sort_by_key(|look| look.due);
         looks.truncate(limit);
         looks
@@ -74,6 +75,11 @@ impl State {
                     settlement.dropped.push(id);
                 }
             }
+        }
+        if let (true, LookAt::Run(run)) = (settlement.done, &look.at) {
+            let limit = limit.max(1);
+            settlement.artifacts = self.end_artifacts(&look.tenant, run, limit, terms, principal, now);
+            settlement.done = settlement.artifacts.len() < limit;
         }
         settlement
     }

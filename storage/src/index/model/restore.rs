@@ -41,6 +41,7 @@ impl State {
                     self.put_hold(tenant, &on, hold);
                 }
             }
+            Restored::Artifact(record) => self.restore_artifact(tenant, *record, terms),
             Restored::Epoch(epoch) => {
                 while self.epoch(tenant) < epoch {
                     self.epochs.push(tenant.clone());

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::audit::{AuditEvent, AuditRow};
 use crate::ids::{AssetId, BlobKey, Digest, RunId, TenantId};
 use crate::index::{Claimed, NewAsset, Published};
-use crate::record::{AssetRecord, Claim, Hold, HoldOn, MintedUrl, Owed, RunRecord, UploadIntent};
+use crate::record::{ArtifactRecord, AssetRecord, Claim, Hold, HoldOn, MintedUrl, Owed, RunRecord, UploadIntent};
 use crate::retention::Terms;
 
 /// Everything, in the order in which it came.
@@ -14,6 +14,9 @@ pub(super) struct State {
     pub(super) assets: Vec<AssetRecord>,
     pub(super) runs: Vec<(TenantId, RunRecord)>,
     pub(super) references: Vec<Reference>,
+    pub(super) artifacts: Vec<(TenantId, ArtifactRecord)>,
+    /// The last number of each run's artifacts.
+    pub(super) artifact_numbers: Vec<(TenantId, RunId, u64)>,
     pub(super) holds: Vec<(TenantId, HoldOn, Hold)>,
     pub(super) blobs: Vec<Blob>,
     pub(super) claims: Vec<Kept>,

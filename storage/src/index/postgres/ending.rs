@@ -14,7 +14,7 @@ use super::failed::Worked;
 use super::looks::put_run_look;
 use super::rows::{AssetRow, Keeping, RunRow, asset_id, down, limited, read_stake, run_id, up};
 use super::tx::Tx;
-use super::{assets, blobs, erasing, runs, sql, usage};
+use super::{artifacts, assets, blobs, erasing, runs, sql, usage};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::{Deleted, Look, LookAt, Settlement, expiry_event};
@@ -78,7 +78,11 @@ async fn settle_run(tx: &mut Tx, tenant: &TenantId, row: RunRow, limit: usize, s
         return Ok(moved_on());
     }
     let mut page = page_of(tx, tenant, &row, limit).await?;
-    let done = page.len() < limit;
+    let gone = match page.len() < limit {
+        true => artifacts::end(tx, tenant, &row, limit, sweep).await?,
+        false => Vec::new(),
+    };
+    let done = page.len() < limit && gone.len() < limit;
     let look = row.look.filter(|_| !done);
     let walked = page.last().map(|asset| asset.record.id).or(row.walked).filter(|_| !done);
     put_run_look(tx, tenant, &row, look, walked).await?;
@@ -91,7 +95,7 @@ async fn settle_run(tx: &mut Tx, tenant: &TenantId, row: RunRow, limit: usize, s
     bury(tx, tenant, dead, end.plus(sweep.terms.tombstone_record), sweep).await?;
     let looked_at = living.len();
     let expired = end_past(tx, tenant, living, sweep).await?;
-    Ok(Settlement { kept: looked_at - expired.len(), expired, erased, dropped: Vec::new(), done })
+    Ok(Settlement { kept: looked_at - expired.len(), expired, erased, dropped: Vec::new(), artifacts: gone, done })
 }
 
 async fn page_of(tx: &mut Tx, tenant: &TenantId, run: &RunRow, limit: usize) -> Worked<Vec<AssetRow>> {

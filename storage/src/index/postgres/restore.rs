@@ -6,7 +6,7 @@ use super::failed::Worked;
 use super::looks::new_run;
 use super::rows::{AssetRow, up};
 use super::tx::Tx;
-use super::{assets, blobs, holds, ingest, owed, runs, sql, urls};
+use super::{artifacts, assets, blobs, holds, ingest, owed, runs, sql, urls};
 use crate::ids::TenantId;
 use crate::index::Restored;
 use crate::record::{AssetRecord, AssetState, HoldOn};
@@ -57,6 +57,7 @@ async fn restore_one(tx: &mut Tx, tenant: &TenantId, what: &Restored, terms: &Te
             }
             Ok(())
         }
+        Restored::Artifact(record) => artifacts::restore(tx, tenant, record, terms).await,
         Restored::Epoch(epoch) => urls::restore_epoch(tx, tenant, *epoch).await,
         Restored::Revoked { url_id, keep_until } => assets::note_revoked(tx, tenant, url_id, *keep_until).await,
     }

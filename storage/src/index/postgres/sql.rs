@@ -289,6 +289,24 @@ statements! {
     RUN_LIST = with_count!("SELECT n.record, c.assets, c.bytes FROM mk_runs n",
         "WHERE n.tenant = $1 AND n.run > $2 AND ($3::boolean IS NULL OR n.open = $3) ORDER BY n.run LIMIT $4");
 
+    ARTIFACTS_COUNT = "UPDATE mk_runs SET artifacts = artifacts + $3 WHERE tenant = $1 AND run = $2 RETURNING artifacts";
+    ARTIFACTS_COUNTED = "UPDATE mk_runs SET artifacts = GREATEST(artifacts, $3) WHERE tenant = $1 AND run = $2";
+    ARTIFACT_ROW = "SELECT record FROM mk_artifacts WHERE tenant = $1 AND run = $2 AND artifact = $3";
+    ARTIFACT_READ = "SELECT a.record FROM mk_artifacts a JOIN mk_runs n ON n.tenant = a.tenant AND n.run = a.run \
+        WHERE a.tenant = $1 AND a.run = $2 AND a.artifact = $3 AND n.erased_at IS NULL";
+    ARTIFACT_PUT = "INSERT INTO mk_artifacts (tenant, run, artifact, record) VALUES ($1, $2, $3, $4) \
+        ON CONFLICT (tenant, run, artifact) DO UPDATE SET record = EXCLUDED.record";
+    ARTIFACT_NAMES = "INSERT INTO mk_artifact_assets (tenant, asset, run, artifact) SELECT $1, u.asset, $2, $3 \
+        FROM UNNEST($4::bytea[]) AS u(asset) ON CONFLICT DO NOTHING";
+    ARTIFACT_NAMES_DROP = "DELETE FROM mk_artifact_assets d USING UNNEST($2::bytea[], $3::text[], $4::text[]) \
+        AS u(asset, run, artifact) \
+        WHERE d.tenant = $1 AND d.asset = u.asset AND d.run = u.run AND d.artifact = u.artifact";
+    ARTIFACT_NAMING = "SELECT d.run, d.artifact FROM mk_artifact_assets d \
+        JOIN mk_runs n ON n.tenant = d.tenant AND n.run = d.run \
+        WHERE d.tenant = $1 AND d.asset = $2 AND n.erased_at IS NULL ORDER BY d.run, d.artifact LIMIT 1";
+    ARTIFACTS_OF_RUN = "SELECT record FROM mk_artifacts WHERE tenant = $1 AND run = $2 ORDER BY artifact LIMIT $3";
+    ARTIFACTS_DROP = "DELETE FROM mk_artifacts WHERE tenant = $1 AND run = $2 AND artifact = ANY($3::text[])";
+
     REFS_NEW = "INSERT INTO mk_refs (tenant, run, asset, place) SELECT $1, $2, u.asset, \
         COALESCE((SELECT max(r.place) + 1 FROM mk_refs r WHERE r.tenant = $1 AND r.asset = u.asset), 0) \
         FROM UNNEST($3::bytea[]) AS u(asset) ON CONFLICT DO NOTHING RETURNING asset, place";

@@ -34,6 +34,8 @@ async fn emptied(url: &str) -> PostgresIndex {
         "assets",
         "runs",
         "refs",
+        "artifacts",
+        "artifact_assets",
         "holds",
         "same",
         "looks",

@@ -8,7 +8,7 @@ use super::draft::{Draft, Rows};
 use super::keys::{Key, Parts, Space};
 use super::rows::{AssetRow, RunRow};
 use super::shared::Core;
-use super::{assets, blobs, ingest};
+use super::{artifacts, assets, blobs, ingest};
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, TenantId};
@@ -73,12 +73,16 @@ fn settle_run(
     }
     let page: Vec<AssetId> =
         draft.rows().assets_of(tenant, &row.record.id, row.walked).take(limit).collect::<Result<_, _>>()?;
-    let done = page.len() < limit;
+    let gone = match page.len() < limit {
+        true => artifacts::end(draft, tenant, &row, limit, sweep)?,
+        false => Vec::new(),
+    };
+    let done = page.len() < limit && gone.len() < limit;
     let look = row.look.filter(|_| !done);
     let walked = page.last().copied().or(row.walked).filter(|_| !done);
     draft.put_run_look(tenant, RunRow { walked, ..row }, look);
 
-    let mut settlement = Settlement { done, ..Settlement::default() };
+    let mut settlement = Settlement { done, artifacts: gone, ..Settlement::default() };
     for id in page {
         let Some(asset) = draft.rows().asset(tenant, id)? else {
             continue;

@@ -9,6 +9,9 @@
 //! | `R` | tenant, run | the run |
 //! | `r` | tenant, run, asset | the run references the asset; holds the place of the row below |
 //! | `a` | tenant, asset, place, run | the asset is referenced by the run, newest first |
+//! | `F` | tenant, run, artifact | the artifact |
+//! | `f` | tenant, asset, run, artifact | the artifact names the asset |
+//! | `g` | tenant, run | the last number of its artifacts |
 //! | `L` | time, kind, tenant, run or asset | a look |
 //! | `B` | tenant, blob | the blob, from its announcement until it is forgotten |
 //! | `D` | tenant, digest | the blob that can be shared for these bytes |
@@ -32,7 +35,7 @@
 //! | `H` | tenant | the last sealed row's seq and hash |
 //! | `M` | | the version of this layout |
 //!
-//! - **Tenants and runs** end with a zero byte, which no name holds: the range of tenant `a` has nothing of tenant `ab`, and keys sort
+//! - **Tenants, runs and artifacts** end with a zero byte, which no name holds: the range of tenant `a` has nothing of tenant `ab`, and keys sort
 //!   as the names do. A name that stands last (idempotency keys, URL ids, which may hold anything, and holds) has no end mark. A
 //!   label, which may hold anything too, comes behind its length.
 //! - **Times** are nanoseconds as 128 bits, most significant byte first, sign bit turned: keys sort as the times do, before 1970 too.
@@ -46,7 +49,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
 use crate::index::codec::corrupt;
 use crate::index::{Look, LookAt};
 use crate::record::HoldOn;
@@ -59,6 +62,9 @@ pub(super) enum Space {
     Runs = b'R',
     RunAssets = b'r',
     AssetRuns = b'a',
+    Artifacts = b'F',
+    AssetArtifacts = b'f',
+    ArtifactNumbers = b'g',
     Looks = b'L',
     Blobs = b'B',
     Digests = b'D',
@@ -118,6 +124,26 @@ impl Key {
 
     pub(super) fn asset_run(tenant: &TenantId, asset: AssetId, place: u64, run: &RunId) -> Self {
         Self::runs_of(tenant, asset).number(!place).name(run.as_str())
+    }
+
+    pub(super) fn artifacts_of(tenant: &TenantId, run: &RunId) -> Self {
+        Self::of(Space::Artifacts, tenant).name(run.as_str())
+    }
+
+    pub(super) fn artifact(tenant: &TenantId, run: &RunId, id: &ArtifactId) -> Self {
+        Self::artifacts_of(tenant, run).name(id.as_str())
+    }
+
+    pub(super) fn artifacts_naming(tenant: &TenantId, asset: AssetId) -> Self {
+        Self::of(Space::AssetArtifacts, tenant).bytes(&asset.to_bytes())
+    }
+
+    pub(super) fn asset_artifact(tenant: &TenantId, asset: AssetId, run: &RunId, id: &ArtifactId) -> Self {
+        Self::artifacts_naming(tenant, asset).name(run.as_str()).name(id.as_str())
+    }
+
+    pub(super) fn artifact_number(tenant: &TenantId, run: &RunId) -> Self {
+        Self::of(Space::ArtifactNumbers, tenant).name(run.as_str())
     }
 
     pub(super) fn look(at: Timestamp, tenant: &TenantId, what: &LookAt) -> Self {

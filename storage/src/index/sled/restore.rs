@@ -7,7 +7,7 @@ use super::ending::comes_next;
 use super::keys::Key;
 use super::rows::{AssetRow, RunRow};
 use super::runs::{take_up, touch};
-use super::{assets, blobs, holds, urls};
+use super::{artifacts, assets, blobs, holds, urls};
 use crate::error::StorageError;
 use crate::ids::{Digest, RunId, TenantId};
 use crate::index::Restored;
@@ -50,6 +50,10 @@ pub(super) fn restore(
                 holds::put(draft, tenant, &on, hold)?;
             }
             Ok(())
+        }
+        Restored::Artifact(record) => {
+            let row = known_run(draft, tenant, &record.run, terms, record.put_at)?;
+            artifacts::restore(draft, tenant, &record, row, terms)
         }
         Restored::Epoch(epoch) => urls::restore_epoch(draft, tenant, epoch),
         Restored::Revoked { url_id, keep_until } => assets::note_revoked(draft, tenant, &url_id, keep_until),

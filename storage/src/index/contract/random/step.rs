@@ -121,6 +121,14 @@ pub(super) enum Act {
         assets: Vec<usize>,
         unknown: bool,
     },
+    /// Puts an artifact of that name, or once more.
+    Artifact {
+        tenant: usize,
+        run: usize,
+        name: usize,
+        assets: Vec<usize>,
+        unknown: bool,
+    },
     Hold {
         on: On,
         name: usize,
@@ -247,6 +255,8 @@ fn act() -> impl Strategy<Value = Act> {
             .prop_map(|(tenant, run, end, closes)| Act::Run { tenant, run, end, closes }),
         8 => (0..2usize, 0..3usize, vec(ANY, 0..4), proptest::bool::weighted(0.1))
             .prop_map(|(tenant, run, assets, unknown)| Act::Refer { tenant, run, assets, unknown }),
+        4 => (0..2usize, 0..3usize, 0..2usize, vec(ANY, 0..3), proptest::bool::weighted(0.1))
+            .prop_map(|(tenant, run, name, assets, unknown)| Act::Artifact { tenant, run, name, assets, unknown }),
         3 => (0..2usize, 0..3usize, 0..3usize).prop_map(|(tenant, run, parent)| Act::Fork { tenant, run, parent }),
         4 => (on(), 0..2usize).prop_map(|(on, name)| Act::Hold { on, name }),
         4 => (on(), 0..2usize).prop_map(|(on, name)| Act::Lift { on, name }),

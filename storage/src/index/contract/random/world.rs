@@ -13,9 +13,11 @@ use super::beginning;
 use super::step::{Act, End, On};
 use crate::audit::{AuditKind, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{AssetId, BlobKey, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, TenantId};
 use crate::index::model::ModelIndex;
-use crate::index::{Amendment, AssetIndex, AssetQuery, Look, LookAt, NewAsset, NewDurable, Published, RunQuery};
+use crate::index::{
+    Amendment, AssetIndex, AssetQuery, Look, LookAt, NewArtifact, NewAsset, NewDurable, Published, RunQuery,
+};
 use crate::quota::Quota;
 use crate::record::{AssetRecord, Doomed, Hold, HoldOn, RunStatus, UploadIntent};
 use crate::retention::{RunUpdate, Terms, after};
@@ -141,6 +143,7 @@ impl World {
             }
             Act::Hold { .. } | Act::Lift { .. } => self.hold(act).await,
             Act::Refer { tenant, run, assets, unknown } => self.refer(tenant, run, &assets, unknown).await,
+            Act::Artifact { .. } => self.artifact(act).await,
             Act::Settle { limit } => drop(self.settle_one(limit).await),
             Act::Sweep { limit } => self.sweep(limit).await,
             Act::ExpireIfDue { .. } | Act::Delete { .. } | Act::DoomOne { .. } => self.end(act).await,
@@ -289,6 +292,17 @@ impl World {
         both!(self, index => index.refer(&tenant, &run, &ids, &terms, audit.clone(), now));
     }
 
+    async fn artifact(&mut self, act: Act) {
+        let Act::Artifact { tenant, run, name, assets, unknown } = act else { return };
+        let (tenant, terms, now) = (self.tenants[tenant].clone(), self.terms, self.now);
+        let own: Vec<_> = self.assets.iter().filter(|(owner, _)| unknown || *owner == tenant).cloned().collect();
+        let assets = assets.iter().filter_map(|at| pick(&own, *at)).map(|(_, id)| id).collect();
+        let document = json!({"at": now.to_string()});
+        let artifact = NewArtifact { run: run_id(RUNS[run]), id: artifact_id(name), document, assets };
+        let audit = event(AuditKind::Artifact, now);
+        both!(self, index => index.put_artifact(&tenant, &artifact, &terms, audit.clone(), now));
+    }
+
     fn on(&self, on: On) -> Option<(TenantId, HoldOn)> {
         match on {
             On::Asset { asset } => pick(&self.assets, asset).map(|(tenant, id)| (tenant, HoldOn::Asset(id))),
@@ -348,6 +362,11 @@ impl World {
             let own = Look { at: LookAt::Asset(*id), ..look.clone() };
             let same = told(self.model.settle(&own, 1, &terms, "sweep", now).await);
             assert_eq!(same.dropped, [*id], "what the index dropped, and what the model makes of it");
+        }
+        if let LookAt::Run(run) = &look.at {
+            let ended = settlement.artifacts.len();
+            let same = self.model.end_artifacts(&look.tenant, run, ended, &terms, "sweep", now);
+            assert_eq!(same, settlement.artifacts, "which artifacts the index ended, and what the model makes of it");
         }
         Some(look)
     }
@@ -411,6 +430,9 @@ impl World {
             both!(self, index => index.page(tenant, &AssetQuery { limit: MANY, ..AssetQuery::default() }, &terms));
             for run in RUNS {
                 both!(self, index => index.find_run(tenant, &run_id(run)));
+                for name in 0..ARTIFACTS.len() {
+                    both!(self, index => index.artifact(tenant, &run_id(run), &artifact_id(name)));
+                }
                 both!(self, index => index.holds(tenant, &HoldOn::Run(run_id(run)), None, MANY));
                 let query = AssetQuery { run: Some(run_id(run)), limit: MANY, ..AssetQuery::default() };
                 both!(self, index => index.page(tenant, &query, &terms));
@@ -419,6 +441,7 @@ impl World {
                 both!(self, index => index.holds(tenant, &HoldOn::Asset(*id), None, MANY));
                 both!(self, index => index.protectors(tenant, *id, 3, &terms, now));
                 both!(self, index => index.same_bytes(tenant, *id, None, MANY));
+                both!(self, index => index.artifact_naming(tenant, *id));
             }
             for ahead in [0, 4, 40] {
                 both!(self, index => index.preview(tenant, after(now, days(ahead)), None, 2, &terms));
@@ -493,11 +516,16 @@ fn nothing(tenant: &TenantId) -> Look {
     Look { tenant: tenant.clone(), at: LookAt::Asset(AssetId::from_bytes([0; 16])), due: beginning() }
 }
 
+fn artifact_id(at: usize) -> ArtifactId {
+    ArtifactId::parse(ARTIFACTS[at]).expect("an artifact")
+}
+
 fn pick<T: Clone + Debug>(from: &[T], at: usize) -> Option<T> {
     from.get(at.checked_rem(from.len())?).cloned()
 }
 
 const RUNS: [&str; 3] = ["run", "run-1", "run-2"];
+const ARTIFACTS: [&str; 2] = ["artifact", "artifact-1"];
 const HOLDS: [&str; 2] = ["hold", "hold-1"];
 const BYTES: [&str; 4] = ["some", "other", "more bytes", "and yet others"];
 const KEYS: [&str; 3] = ["key", "ke", "y"];

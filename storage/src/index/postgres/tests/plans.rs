@@ -15,6 +15,8 @@ const FILL: &str = "
     INSERT INTO mk_same SELECT tenant, decode(md5(bytes::text), 'hex'), asset FROM mk_assets;
     INSERT INTO mk_refs SELECT 'acme', 'run-' || (n % 1000 + 1), decode(lpad(to_hex(n), 32, '0'), 'hex'), 0
         FROM generate_series(1, 100000) n;
+    INSERT INTO mk_artifacts SELECT tenant, run, encode(asset, 'hex'), '\\x01' FROM mk_refs;
+    INSERT INTO mk_artifact_assets SELECT tenant, asset, run, encode(asset, 'hex') FROM mk_refs;
     INSERT INTO mk_looks SELECT n, n % 2, 'acme', decode(lpad(to_hex(n), 32, '0'), 'hex') FROM generate_series(1, 100000) n;
     INSERT INTO mk_blobs SELECT 'acme', decode(md5(n::text), 'hex'), 1, NULL, 1, n, decode(md5(n::text), 'hex'), NULL
         FROM generate_series(1, 100000) n;
@@ -89,6 +91,7 @@ async fn plan(database: &mut PgConnection, name: &str, statement: &str) -> Vec<S
 fn every_statement_is_in_the_list() {
     let sources = [
         include_str!("../../postgres.rs"),
+        include_str!("../artifacts.rs"),
         include_str!("../assets.rs"),
         include_str!("../blobs.rs"),
         include_str!("../blobs/ends.rs"),

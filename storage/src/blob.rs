@@ -41,7 +41,7 @@ mod read;
 pub use cloud::{S3Options, StoreOptions};
 pub use copy::Copied;
 pub use kept::{Kept, Reading, Unreadable};
-pub use read::{Blob, BlobReader};
+pub use read::{Blob, BlobReader, BlobStream};
 
 /// Where blobs and their records lie.
 #[derive(Debug, Clone)]

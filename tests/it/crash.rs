@@ -82,7 +82,7 @@ async fn killed_again_and_again(kills: usize) -> usize {
     place.must_run(&["sweep"]);
     let verified = place.must_run(&["verify"]);
     assert!(verified.stdout.contains(", 0 without a row"), "{}", verified.stdout);
-    let staged = std::fs::read_dir(place.file("blobs/staging")).expect("a folder").count();
+    let staged = files(&place.file("blobs/staging")).len();
     assert_eq!(staged, 0, "staged files stay behind");
     let tenants = std::fs::read_dir(place.file("blobs/t")).expect("a folder").map(|entry| entry.expect("an entry"));
     let files = tenants.flat_map(|tenant| files(&tenant.path().join("r/a")));

@@ -54,8 +54,8 @@ impl Blob {
 
     /// Those bytes, in chunks, one in flight. A blob that is shorter than its row says ends in an error, never in silence.
     pub fn stream(&self, range: Range<u64>) -> BlobStream {
-        let end = range.end.min(self.bytes);
-        BlobStream { source: self.source.clone(), at: range.start, end, waiting: None, coming: None }
+        let (end, bytes) = (range.end.min(self.bytes), self.bytes);
+        BlobStream { source: self.source.clone(), bytes, at: range.start, end, waiting: None, coming: None }
     }
 
     /// The same, with an answer to whether they are there: an object store is asked for them before this returns.
@@ -64,7 +64,7 @@ impl Blob {
         if let Source::Object { objects, path } = &self.source
             && stream.at < stream.end
         {
-            stream.coming = Some(ask(objects.clone(), path.clone(), stream.at..stream.end).await?);
+            stream.coming = Some(ask(objects.clone(), path.clone(), stream.at..stream.end, self.bytes).await?);
         }
         Ok(stream)
     }
@@ -103,6 +103,7 @@ impl Blob {
 /// A range of a blob on its way.
 pub struct BlobStream {
     source: Source,
+    bytes: u64,
     at: u64,
     end: u64,
     waiting: Option<BoxFuture<'static, Result<Bytes, StorageError>>>,
@@ -128,7 +129,7 @@ impl Stream for BlobStream {
         }
         if let Source::Object { objects, path } = &this.source {
             let coming = this.coming.get_or_insert_with(|| {
-                ask(objects.clone(), path.clone(), this.at..this.end).try_flatten_stream().boxed()
+                ask(objects.clone(), path.clone(), this.at..this.end, this.bytes).try_flatten_stream().boxed()
             });
             let next = ready!(coming.poll_next_unpin(context));
             return Poll::Ready(Some(this.came(next)));
@@ -170,9 +171,12 @@ impl BlobStream {
 
 /// Asks for a range in one request, whose answer is read as fast as its reader takes it. A connection that breaks off is made again, and
 /// goes on where it stopped, as long as the object is the same.
-async fn ask(objects: Arc<dyn ObjectStore>, path: Path, range: Range<u64>) -> Result<Coming, StorageError> {
+///
+/// An object of another size than its row's is as good as none.
+async fn ask(objects: Arc<dyn ObjectStore>, path: Path, range: Range<u64>, bytes: u64) -> Result<Coming, StorageError> {
     let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
     match objects.get_opts(&path, options).await {
+        Ok(answer) if answer.meta.size != bytes => Err(StorageError::NoSuchBlob),
         Ok(answer) => Ok(answer.into_stream().map_err(|error| unavailable(&error)).boxed()),
         Err(object_store::Error::NotFound { .. }) => Err(StorageError::NoSuchBlob),
         Err(error) => Err(unavailable(&error)),
@@ -215,8 +219,10 @@ async fn fetch(source: Source, range: Range<u64>) -> Result<Bytes, StorageError>
             read.and_then(|read| read).map_err(|error| StorageError::file("store", "reading a blob", &error))
         }
         Source::Memory(bytes) => part(&bytes, &range).ok_or(StorageError::NoSuchBlob),
-        Source::Object { objects, path } => match objects.get_range(&path, range).await {
-            Ok(bytes) => Ok(bytes),
+        Source::Object { objects, path } => match objects.get_range(&path, range.clone()).await {
+            Ok(bytes) if bytes.len() as u64 == range.end - range.start => Ok(bytes),
+            // It is shorter than its row says.
+            Ok(_) => Err(StorageError::NoSuchBlob),
             Err(object_store::Error::NotFound { .. }) => Err(StorageError::NoSuchBlob),
             Err(error) => Err(unavailable(&error)),
         },

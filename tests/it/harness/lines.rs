@@ -35,7 +35,8 @@ pub async fn through_a_line(address: &str) -> (String, JoinHandle<()>) {
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
-    tasks: JoinSet<()>,
+    /// They end with it.
+    _tasks: JoinSet<()>,
 }
 
 /// How often servers are asked.
@@ -74,7 +75,7 @@ impl Proxy {
                 });
             }
         });
-        Self { address, tasks }
+        Self { address, _tasks: tasks }
     }
 
     pub fn url(&self, path: &str) -> String {

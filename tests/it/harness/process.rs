@@ -371,6 +371,7 @@ pub async fn eventually(check: impl AsyncFn() -> bool) {
 
 /// Every file below the folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let children = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    // Of a bucket a folder is there once something lies in it.
+    let children = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path());
     children.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }

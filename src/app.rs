@@ -126,6 +126,11 @@ impl App {
         Ok(Self::assemble(settings, live, stores, clock, base_url))
     }
 
+    /// The store that is there, and one to copy it to; no index, so that a service may run beside.
+    pub async fn open_to_copy(settings: &Settings, to: &str) -> Result<(BlobStore, BlobStore), StartError> {
+        stores::open_to_copy(settings, to).await
+    }
+
     fn assemble(settings: Settings, live: Live, stores: Stores, clock: Clock, base_url: &str) -> Self {
         let metrics = Metrics::new();
         Self {
@@ -157,6 +162,11 @@ impl App {
             settings,
             clock,
         }
+    }
+
+    /// How many transitions the database has refused because of others beside them, and that were done again.
+    pub fn index_retries(&self) -> u64 {
+        self.database.as_ref().map_or(0, |database| database.retries())
     }
 
     /// Ends the connections of an index that has any. Nothing may need the index any more.

@@ -11,6 +11,7 @@ use crate::Failure;
 
 pub(crate) mod access;
 pub(crate) mod audit;
+pub(crate) mod copy;
 pub(crate) mod index;
 pub(crate) mod keys;
 pub(crate) mod put;

@@ -10,6 +10,7 @@ use figment::providers::{Env, Format, Serialized, Toml};
 
 pub mod address;
 mod check;
+mod credentials;
 pub mod settings;
 pub mod units;
 
@@ -77,6 +78,21 @@ fn source(figment: &Figment, key: &str) -> String {
         None => String::new(),
     }
 }
+
+/// What object stores' own tools read from the environment, for the store that `store.url` names: credentials, regions, endpoints.
+pub fn store_environment() -> Result<Vec<(String, String)>, ConfigError> {
+    let theirs = |name: &String| STORES.iter().any(|prefix| name.starts_with(prefix));
+    let mut found: Vec<_> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, value)| theirs(name) && !value.is_empty())
+        .collect();
+    found.sort();
+    credentials::add_from_file(&mut found)?;
+    Ok(found)
+}
+
+/// What the names of those variables begin with.
+const STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 /// The variable that `put` takes its API key from.
 pub fn key_from_environment() -> Option<String> {

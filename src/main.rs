@@ -57,6 +57,12 @@ enum Command {
     /// The index, made anew.
     #[command(subcommand)]
     Index(cli::index::Index),
+    /// Copy the store's bytes and records to another store, digests compared; begun again, it goes on where it stopped.
+    Copy {
+        /// Where: file:///folder, s3://bucket/prefix, gs://… or az://…; empty, or a copy that was begun.
+        #[arg(long, value_name = "URL")]
+        to: String,
+    },
     /// The key ring.
     #[command(subcommand)]
     Keys(cli::keys::Keys),
@@ -106,6 +112,7 @@ fn main() -> ExitCode {
                 cli::upkeep::verify(config, depth).await
             }
             Command::Index(index) => index.run(config).await,
+            Command::Copy { to } => cli::copy::run(config, &to).await,
             Command::Keys(keys) => keys.run(config).await,
             Command::Audit(audit) => audit.run(config).await,
             Command::Access(access) => access.run(),

@@ -3,6 +3,7 @@
 //! How long a thing is kept is computed by [`mediakeep_storage::retention`], the same for every index; here are the use cases.
 
 pub mod artifacts;
+pub mod copy;
 pub mod erase;
 pub mod floors;
 pub mod holds;

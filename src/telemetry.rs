@@ -36,6 +36,7 @@ pub struct Metrics {
     mended_blobs: Counter,
     reads_not_logged: Counter<u64, AtomicU64>,
     denials_not_logged: Counter,
+    index_retries: Counter,
 }
 
 /// How looking at bytes has gone.
@@ -91,6 +92,7 @@ impl Metrics {
             mended_blobs: Counter::default(),
             reads_not_logged: Counter::default(),
             denials_not_logged: Counter::default(),
+            index_retries: Counter::default(),
         };
         metrics.registered()
     }
@@ -149,6 +151,11 @@ impl Metrics {
             "mediakeep_denials_not_logged",
             "Refusals of so many principals at a time that the audit log does not tell of them",
             self.denials_not_logged.clone(),
+        );
+        registry.register(
+            "mediakeep_index_retries",
+            "Transitions that the database refused because of others beside them, and that were done again",
+            self.index_retries.clone(),
         );
         self
     }
@@ -214,6 +221,11 @@ impl Metrics {
     /// A refusal left no row.
     pub fn denial_not_logged(&self) {
         self.denials_not_logged.inc();
+    }
+
+    /// So many transitions were done again since the start.
+    pub fn index_retried(&self, total: u64) {
+        self.index_retries.inner().store(total, Ordering::Relaxed);
     }
 
     /// All of them, in the text format of OpenMetrics.

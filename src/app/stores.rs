@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use mediakeep_storage::blob::{S3Options, StoreOptions};
 use mediakeep_storage::index::postgres::{PostgresIndex, PostgresOptions};
 use mediakeep_storage::index::sled::{SledIndex, SledOptions};
 use mediakeep_storage::{AssetIndex, BlobStore, StorageError};
@@ -13,7 +14,8 @@ use url::Url;
 
 use super::StartError;
 use crate::config::address::IndexPlace;
-use crate::config::{ConfigError, Settings};
+use crate::config::units::Size;
+use crate::config::{self, ConfigError, Settings};
 
 /// Both stores.
 #[derive(Debug)]
@@ -29,7 +31,10 @@ pub(super) struct Stores {
 /// Opens both; makes both if neither has anything.
 pub(super) async fn open_or_make(settings: &Settings) -> Result<Stores, StartError> {
     if has_index(settings).await? {
-        return open_beside_index(settings).await;
+        let stores = open_beside_index(settings).await?;
+        // What is served has data of its own from now on.
+        stores.blobs.is_nobodys_copy().await?;
+        return Ok(stores);
     }
     // A replica that starts at the same moment may have made the index meanwhile, and put bytes into the store: look again.
     if !is_store_empty(settings).await? && !has_index(settings).await? {
@@ -79,6 +84,30 @@ pub(super) async fn open_for_rebuild(settings: &Settings) -> Result<Stores, Star
     Ok(Stores { index, blobs: open_blobs(settings)?, database })
 }
 
+/// The store that is there, and one to copy it to: empty, or begun to be a copy of it.
+pub(super) async fn open_to_copy(settings: &Settings, to: &str) -> Result<(BlobStore, BlobStore), StartError> {
+    if is_store_empty(settings).await? {
+        return Err(refused(format!(
+            "store.url: there is nothing in the store {}: mount it first",
+            settings.store.url
+        )));
+    }
+    let mut target = settings.clone();
+    to.clone_into(&mut target.store.url);
+    let from = address("store.url", &settings.store.url)?;
+    if address("--to", to)? == from {
+        return Err(refused("--to: is the store itself".to_owned()));
+    }
+    let (source, target) = (open_blobs(settings)?, open_blobs(&target)?);
+    if !target.is_copy_of(from.as_str()).await? {
+        if !target.is_empty().await? {
+            return Err(refused(format!("--to: the store {to} has data of its own; a copy goes where there is none")));
+        }
+        target.note_copy_of(from.as_str()).await?;
+    }
+    Ok((source, target))
+}
+
 /// Whether there is nothing in either.
 pub(super) async fn are_empty(settings: &Settings) -> Result<bool, StartError> {
     Ok(!has_index(settings).await? && is_store_empty(settings).await?)
@@ -86,8 +115,7 @@ pub(super) async fn are_empty(settings: &Settings) -> Result<bool, StartError> {
 
 async fn open_beside_index(settings: &Settings) -> Result<Stores, StartError> {
     let (index, database) = open_index(settings).await?;
-    let in_memory = store_folder(settings)?.is_none();
-    if !in_memory && is_store_empty(settings).await? && holds_bytes(&*index).await? {
+    if !is_in_memory(settings)? && is_store_empty(settings).await? && holds_bytes(&*index).await? {
         return Err(refused(format!(
             "store.url: the store {} is empty, but the index {} has assets: mount the store or restore it from its backup; to begin anew, take another index",
             settings.store.url, settings.index.url
@@ -124,14 +152,38 @@ async fn has_index(settings: &Settings) -> Result<bool, StartError> {
 
 /// Whether the store has nothing, without making it.
 async fn is_store_empty(settings: &Settings) -> Result<bool, StartError> {
-    match store_folder(settings)? {
-        Some(folder) if folder.is_dir() => Ok(open_blobs(settings)?.is_empty().await?),
-        _ => Ok(true),
+    let not_made = store_folder(settings)?.is_some_and(|folder| !folder.is_dir());
+    if not_made || is_in_memory(settings)? {
+        return Ok(true);
     }
+    Ok(open_blobs(settings)?.is_empty().await?)
 }
 
 fn open_blobs(settings: &Settings) -> Result<BlobStore, StartError> {
-    Ok(BlobStore::open(&address("store.url", &settings.store.url)?)?)
+    let store = &settings.store;
+    let s3 = &store.s3;
+    let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let s3 = S3Options {
+        endpoint: given(&s3.endpoint),
+        region: given(&s3.region),
+        path_style: s3.path_style,
+        allow_http: s3.allow_http,
+    };
+    let options = StoreOptions { s3, environment: config::store_environment()? };
+    let blobs = BlobStore::open(&address("store.url", &store.url)?, &options)?;
+    let most = settings.limits.max_upload_bytes;
+    match blobs.largest() {
+        Some(largest) if most.0 > largest => Err(refused(format!(
+            "limits.max_upload_bytes: {most} does not fit into the 10,000 parts of an object store's upload: set it to {} or less",
+            Size(largest)
+        ))),
+        _ => Ok(blobs),
+    }
+}
+
+/// Whether the bytes go with the process.
+fn is_in_memory(settings: &Settings) -> Result<bool, StartError> {
+    Ok(address("store.url", &settings.store.url)?.scheme() == "memory")
 }
 
 /// At the most about so much memory for the embedded index's pages: it grows with what is read and written, so a small index takes little.
@@ -158,7 +210,7 @@ fn index_place(settings: &Settings) -> Result<IndexPlace<'_>, StartError> {
     settings.index.url.place().map_err(|why| refused(format!("index.url: {why}")))
 }
 
-/// The folder in which the store's data lies; none of a store that is always empty at first.
+/// The folder in which the store's data lies, if it is one of this machine.
 fn store_folder(settings: &Settings) -> Result<Option<PathBuf>, StartError> {
     let url = address("store.url", &settings.store.url)?;
     Ok((url.scheme() == "file").then(|| url.to_file_path().ok()).flatten().map(|folder| folder.join("t")))

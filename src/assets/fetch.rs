@@ -267,16 +267,21 @@ impl Delivery {
 
 /// Opens the bytes of an asset whose row was read a moment ago.
 pub async fn open_bytes(app: &App, record: &AssetRecord) -> Result<Blob, AssetError> {
-    match app.blobs.open_blob(&record.tenant, record.blob, record.bytes).await {
-        Err(StorageError::NoSuchBlob) => Err(without_bytes(app, record).await),
-        opened => Ok(opened?),
-    }
+    there(app, record, app.blobs.open_blob(&record.tenant, record.blob, record.bytes).await).await
 }
 
 /// All the bytes of an asset that is small enough to be sent inline.
 pub async fn whole(app: &App, record: &AssetRecord) -> Result<Bytes, AssetError> {
     let blob = open_bytes(app, record).await?;
-    Ok(blob.read(0..record.bytes).await?)
+    there(app, record, blob.read(0..record.bytes).await).await
+}
+
+/// What came of reading them: an object store says only then that they are not there.
+pub async fn there<T>(app: &App, record: &AssetRecord, read: Result<T, StorageError>) -> Result<T, AssetError> {
+    match read {
+        Err(StorageError::NoSuchBlob) => Err(without_bytes(app, record).await),
+        read => Ok(read?),
+    }
 }
 
 /// Why there are no bytes: the asset may have ended since its row was read. One that still lives has lost them.

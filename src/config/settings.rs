@@ -81,10 +81,26 @@ section! {
 section! {
     /// Where bytes lie.
     Store {
-        /// `file:` or `memory:`.
+        /// `file:`, `memory:`, `s3:`, `gs:` or `az:`.
         url: String = "file:///var/lib/mediakeep/blobs".into(),
-        /// Below it writes are refused.
+        /// Below it writes are refused; of a disk, not of an object store.
         min_free: Size = Size::mib(256),
+        /// What the address of an S3 bucket does not say.
+        s3: S3 = S3::default(),
+    }
+}
+
+section! {
+    /// An S3 server; what is set here wins over the environment.
+    S3 {
+        /// Where it is, when it is not Amazon's.
+        endpoint: String = String::new(),
+        /// What requests are signed for.
+        region: String = String::new(),
+        /// Whether the bucket stands in the path; if nothing is said, it does with an endpoint.
+        path_style: Option<bool> = None,
+        /// Whether plain HTTP is allowed.
+        allow_http: Option<bool> = None,
     }
 }
 

@@ -49,9 +49,11 @@ pub async fn readyz(request: HttpRequest) -> Result<HttpResponse, ApiError> {
 
 /// The counters; on the operator's own address alone.
 pub async fn metrics(request: HttpRequest) -> HttpResponse {
+    let app = parts(&request);
+    app.metrics.index_retried(app.index_retries());
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
-        .body(parts(&request).metrics.text())
+        .body(app.metrics.text())
 }
 
 /// A document that everybody may keep for five minutes.

@@ -14,8 +14,8 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use mediakeep_keys::{Class, Disposition};
-use mediakeep_storage::blob::Blob;
-use mediakeep_storage::{AssetId, BlobKey};
+use mediakeep_storage::blob::{Blob, BlobStream};
+use mediakeep_storage::{AssetId, BlobKey, StorageError};
 
 use super::conditional::{self, Conditions, EntityTag, Outcome, Validators, if_range};
 use super::extract;
@@ -235,6 +235,8 @@ async fn respond(app: &App, request: &HttpRequest, grant: Grant<'_>) -> Result<H
         return Err(unsatisfiable(len));
     }
     let blob = fetch::open_bytes(app, record).await?;
+    // Before a use is taken: bytes that are not there cost none.
+    let begun = fetch::there(app, record, begin(&blob, &plan).await).await?;
     if let Some(capability) = grant.capability {
         fetch::take_use(app, capability).await?;
     }
@@ -243,20 +245,21 @@ async fn respond(app: &App, request: &HttpRequest, grant: Grant<'_>) -> Result<H
         Plan::Whole => {
             app.metrics.sent(len);
             response.insert_header((header::CONTENT_TYPE, text(&delivery.content_type)));
-            body(&mut response, &blob, 0..len).await
+            Ok(body(&mut response, begun, len))
         }
         Plan::Single(range) => {
-            app.metrics.sent(range.end - range.start);
+            let length = range.end - range.start;
+            app.metrics.sent(length);
             response
                 .status(StatusCode::PARTIAL_CONTENT)
                 .insert_header((header::CONTENT_TYPE, text(&delivery.content_type)))
                 .insert_header((header::CONTENT_RANGE, range::content_range(&range, len)));
-            body(&mut response, &blob, range).await
+            Ok(body(&mut response, begun, length))
         }
         Plan::Multiple(ranges) => {
             app.metrics.sent(ranges.iter().map(|range| range.end - range.start).sum());
             response.status(StatusCode::PARTIAL_CONTENT);
-            Ok(several(&mut response, &blob, &ranges, &delivery.content_type))
+            Ok(several(&mut response, &blob, &ranges, begun, &delivery.content_type))
         }
         Plan::Unsatisfiable => Err(unsatisfiable(len)),
     }
@@ -268,16 +271,32 @@ fn unsatisfiable(len: u64) -> ApiError {
         .header("content-range", range::unsatisfied(len))
 }
 
-async fn body(
-    response: &mut HttpResponseBuilder,
-    blob: &Blob,
-    range: std::ops::Range<u64>,
-) -> Result<HttpResponse, ApiError> {
-    let length = range.end - range.start;
-    if length <= SMALL {
-        return Ok(response.body(blob.read_and_keep(range).await?));
+/// The first bytes of an answer, asked for before anything is said.
+enum Begun {
+    /// All of a small one.
+    Small(Bytes),
+    /// Those of the first range.
+    Stream(BlobStream),
+}
+
+async fn begin(blob: &Blob, plan: &Plan) -> Result<Begun, StorageError> {
+    let first = match plan {
+        Plan::Whole => 0..blob.bytes(),
+        Plan::Single(range) => range.clone(),
+        Plan::Multiple(ranges) => return Ok(Begun::Stream(blob.stream_now(ranges[0].clone()).await?)),
+        Plan::Unsatisfiable => 0..0,
+    };
+    if first.end - first.start <= SMALL {
+        return Ok(Begun::Small(blob.read_and_keep(first).await?));
     }
-    Ok(response.body(SizedStream::new(length, blob.stream(range))))
+    Ok(Begun::Stream(blob.stream_now(first).await?))
+}
+
+fn body(response: &mut HttpResponseBuilder, begun: Begun, length: u64) -> HttpResponse {
+    match begun {
+        Begun::Small(bytes) => response.body(bytes),
+        Begun::Stream(stream) => response.body(SizedStream::new(length, stream)),
+    }
 }
 
 /// Several ranges, each with its own head, and the exact length of it all.
@@ -285,6 +304,7 @@ fn several(
     response: &mut HttpResponseBuilder,
     blob: &Blob,
     ranges: &[std::ops::Range<u64>],
+    begun: Begun,
     content_type: &Bytes,
 ) -> HttpResponse {
     let boundary = multipart::Boundary::from_random(u128::from_be_bytes(BlobKey::generate().to_bytes()));
@@ -295,9 +315,13 @@ fn several(
     let closing = futures_util::stream::iter([Ok(Bytes::from(framing.closing()))]);
     let parts: Vec<_> = framing.parts().to_vec();
     let blob = blob.clone();
+    let mut first = match begun {
+        Begun::Stream(stream) => Some(stream),
+        Begun::Small(_) => None,
+    };
     let parts = futures_util::stream::iter(parts).flat_map(move |part| {
         let head = futures_util::stream::iter([Ok(Bytes::from(part.head))]);
-        head.chain(blob.stream(part.range))
+        head.chain(first.take().unwrap_or_else(|| blob.stream(part.range)))
     });
     response.body(SizedStream::new(length, Box::pin(parts.chain(closing))))
 }

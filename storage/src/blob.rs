@@ -8,7 +8,7 @@
 //! of a general object store costs a dozen thread hops. Everything else speaks to [`object_store::ObjectStore`].
 //!
 //! ```text
-//! staging/<tenant>.<key>            being written (local files only)
+//! staging/<tenant>.<key>            being written: the bytes (local files), or the note of an upload in parts (anywhere else)
 //! t/<tenant>/b/<kk>/<key>           a sealed blob
 //! t/<tenant>/r/<what>/<id>/<n>.json a recovery record; of one <id> the highest <n> counts
 //! t/<tenant>/r/q/<run>/<name>.json  what a run quotes; of one <run> all of them count
@@ -21,6 +21,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use jiff::Timestamp;
+use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use url::Url;
 
@@ -28,6 +29,8 @@ use crate::error::StorageError;
 use crate::ids::{BlobKey, Digest, TenantId};
 
 mod buffers;
+mod cloud;
+mod copy;
 mod halves;
 mod hot;
 mod kept;
@@ -36,8 +39,10 @@ mod object;
 mod read;
 mod records;
 
+pub use cloud::{S3Options, StoreOptions};
+pub use copy::Copied;
 pub use kept::{Kept, Reading, Unreadable};
-pub use read::{Blob, BlobReader};
+pub use read::{Blob, BlobReader, BlobStream};
 pub use records::RecordOf;
 use records::text_prefix;
 
@@ -45,8 +50,14 @@ use records::text_prefix;
 #[derive(Debug, Clone)]
 pub struct BlobStore {
     objects: Arc<dyn ObjectStore>,
-    /// Set for local files, which have their own way in and out.
-    files: Option<local::Files>,
+    way: Way,
+}
+
+/// How bytes go in and out.
+#[derive(Debug, Clone)]
+enum Way {
+    Files(local::Files),
+    Objects(object::Objects),
 }
 
 /// What was sealed.
@@ -72,55 +83,71 @@ pub struct Stored {
 }
 
 impl BlobStore {
-    /// Opens the store at that address: `file:` (the folder is made) or `memory:`.
-    pub fn open(address: &Url) -> Result<Self, StorageError> {
+    /// Opens the store at that address: `file:` (the folder is made), `memory:`, `s3:`, `gs:` or `az:`. Of one over the network nothing is
+    /// asked yet: [`BlobStore::ready`] does.
+    pub fn open(address: &Url, options: &StoreOptions) -> Result<Self, StorageError> {
         match address.scheme() {
-            "memory" => Ok(Self { objects: Arc::new(object_store::memory::InMemory::new()), files: None }),
+            "memory" => Ok(Self::of(object::Objects::new(InMemory::new(), Path::ROOT))),
             "file" => {
                 let root = folder_of(address)?;
                 let files = local::Files::open(&root)?;
                 let objects = object_store::local::LocalFileSystem::new_with_prefix(&root)
                     .map_err(|error| unavailable(&error))?
                     .with_fsync(true);
-                Ok(Self { objects: Arc::new(objects), files: Some(files) })
+                Ok(Self { objects: Arc::new(objects), way: Way::Files(files) })
             }
-            other => {
-                Err(StorageError::BadAddress(format!("store.url: this build opens file: and memory:, not {other}:")))
-            }
+            other => cloud::open(address, options).map_or_else(
+                || {
+                    let why = format!("store.url: it is file:, memory:, s3:, gs: or az:, not {other}:");
+                    Err(StorageError::BadAddress(why))
+                },
+                |opened| opened.map(Self::of),
+            ),
         }
+    }
+
+    fn of(objects: object::Objects) -> Self {
+        Self { objects: objects.whole.clone(), way: Way::Objects(objects) }
+    }
+
+    /// The largest blob that it takes, where there is one.
+    pub fn largest(&self) -> Option<u64> {
+        matches!(self.way, Way::Objects(_)).then_some(object::LARGEST)
     }
 
     /// A place to write a new blob to.
     pub fn stage(&self, tenant: &TenantId, blob: BlobKey) -> Staging {
-        let stage = match &self.files {
-            Some(files) => Stage::Local(Box::new(local::Staging::new(files, tenant, blob))),
-            None => Stage::Object(Box::new(object::Staging::new(self.objects.clone(), blob_path(tenant, blob)))),
+        let stage = match &self.way {
+            Way::Files(files) => Stage::Local(Box::new(local::Staging::new(files, tenant, blob))),
+            Way::Objects(objects) => {
+                Stage::Object(Box::new(object::Staging::new(objects.clone(), place(tenant, blob))))
+            }
         };
         Staging { stage, small: BytesMut::new() }
     }
 
     /// Opens a blob of which `bytes` are known to be there.
     pub async fn open_blob(&self, tenant: &TenantId, blob: BlobKey, bytes: u64) -> Result<Blob, StorageError> {
-        match &self.files {
-            Some(files) => files.open_blob(tenant, blob, bytes),
-            None => Ok(Blob::object(self.objects.clone(), blob_path(tenant, blob), bytes)),
+        match &self.way {
+            Way::Files(files) => files.open_blob(tenant, blob, bytes),
+            Way::Objects(_) => Ok(Blob::object(self.objects.clone(), blob_path(tenant, blob), bytes)),
         }
     }
 
     /// Removes a blob, staged or sealed. One that is not there is no error: a crash may have come between the removal and its note.
     pub async fn remove(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
-        match &self.files {
-            Some(files) => files.remove(tenant, blob).await,
-            None => ignore_missing(self.objects.delete(&blob_path(tenant, blob)).await),
+        match &self.way {
+            Way::Files(files) => files.remove(tenant, blob).await,
+            Way::Objects(objects) => objects.remove(&place(tenant, blob)).await,
         }
     }
 
     /// Gives the blob `lost` the bytes of the sealed blob `fresh`, which keeps them too: durable when this returns. For bytes that the store
     /// has lost and that have come again; whoever reads `lost` meanwhile reads the old bytes or the new ones.
     pub async fn put_again(&self, tenant: &TenantId, fresh: BlobKey, lost: BlobKey) -> Result<(), StorageError> {
-        match &self.files {
-            Some(files) => files.put_again(tenant, fresh, lost).await,
-            None => {
+        match &self.way {
+            Way::Files(files) => files.put_again(tenant, fresh, lost).await,
+            Way::Objects(_) => {
                 let copied = self.objects.copy(&blob_path(tenant, fresh), &blob_path(tenant, lost)).await;
                 copied.map_err(|error| unavailable(&error))
             }
@@ -167,14 +194,17 @@ impl BlobStore {
 
     /// How much room is left, where that is a question with an answer.
     pub fn free_space(&self) -> Option<u64> {
-        self.files.as_ref().and_then(local::Files::free_space)
+        match &self.way {
+            Way::Files(files) => files.free_space(),
+            Way::Objects(_) => None,
+        }
     }
 
     /// Whether the store answers.
     pub async fn ready(&self) -> Result<(), StorageError> {
-        match &self.files {
-            Some(files) => files.ready(),
-            None => self
+        match &self.way {
+            Way::Files(files) => files.ready(),
+            Way::Objects(_) => self
                 .size(&TenantId::parse("ready").expect("a valid name"), BlobKey::from_bytes([0; 16]))
                 .await
                 .map(drop),
@@ -221,7 +251,7 @@ impl Staging {
     pub async fn abort(self) -> Result<(), StorageError> {
         match self.stage {
             Stage::Local(staging) => staging.abort().await,
-            Stage::Object(staging) => staging.abort().await,
+            Stage::Object(mut staging) => staging.abort().await,
         }
     }
 
@@ -261,6 +291,11 @@ fn folder_of(address: &Url) -> Result<PathBuf, StorageError> {
 fn blob_path(tenant: &TenantId, blob: BlobKey) -> Path {
     let key = blob.to_string();
     Path::from_iter(["t", &tenant.prefix(), "b", &key[..2], &key])
+}
+
+fn place(tenant: &TenantId, blob: BlobKey) -> object::Place {
+    let note = Path::from_iter(["staging".to_owned(), format!("{}.{blob}", tenant.prefix())]);
+    object::Place { blob: blob_path(tenant, blob), note }
 }
 
 fn stored(meta: &object_store::ObjectMeta) -> Option<Stored> {

@@ -1,4 +1,4 @@
-//! A PostgreSQL of the tests' own: a database for each, on a throw-away server that nobody has to install or start beforehand.
+//! A PostgreSQL and an S3 server of the tests' own. Of the first: a database for each, on a throw-away server that nobody has to install or start beforehand.
 //!
 //! The server is started once in a test process, in about three seconds, when the first database is asked for. It listens on a free
 //! port of 127.0.0.1, keeps its data in a temporary folder, and is gone with it when the test process ends, however it ends. Where
@@ -10,9 +10,13 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use url::Url;
 use uuid::Uuid;
 
+mod bucket;
+mod misdeed;
 mod programs;
 mod server;
 
+pub use bucket::{Buckets, credentials};
+pub use misdeed::{Misdeed, What};
 use server::{Disk, Server};
 
 /// The variable that names a server whose user may create databases.
@@ -36,6 +40,11 @@ pub async fn database() -> Database {
 /// The server that the databases are made on; starts it if it does not run yet. Its data is gone when this process ends.
 pub async fn server_url() -> &'static Url {
     tokio::task::spawn_blocking(server).await.expect("a server starts or the test ends")
+}
+
+/// A program of PostgreSQL's, such as `pg_dump`.
+pub fn program(name: &str) -> std::path::PathBuf {
+    programs::folder().expect("PostgreSQL's programs").join(name)
 }
 
 /// An empty server that waits for its disk as one in production does, for a benchmark; it ends with this value.

@@ -1,6 +1,7 @@
-//! The same stories on the other index.
+//! The same stories on the other index and the other store.
 //!
-//! The stories of this binary run on the embedded index. One of them starts a PostgreSQL server, and the whole binary once more on it.
+//! The stories of this binary run on the embedded index and on files. One of them starts a PostgreSQL server, and the whole binary once
+//! more on it, with the bytes in the buckets of an S3 server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -14,23 +15,40 @@ use reqwest::Method;
 use crate::harness::Host;
 use crate::harness::bytes::noise;
 use crate::harness::index::{self, Home, Kind};
+use crate::harness::lines;
 use crate::harness::process::{Place, eventually, ran, url};
+use crate::harness::store;
 
 /// Stories that would say nothing of PostgreSQL, and why. They are told once, in the ordinary run.
 const TOLD_ONCE: &[(&str, &str)] = &[
     ("arrows::", "reads source files"),
     ("backends::", "this, and stories that name their index themselves"),
+    ("backup::", "names its index and its store itself"),
     ("command_line::help_lists_what_there_is", "needs no index"),
+    ("command_line::verify_finds_what_is_lost", "puts a file into the store's folder"),
     ("command_line::the_openapi_document_needs_no_configuration", "needs no index"),
     ("crash::an_index_that_was_cut_off_while_it_was_made_is_made_anew", "cuts off a file of sled's"),
     ("documents::", "reads source files"),
+    ("full_disk::a_disk_full_of_bytes", "fills the disk under the store's files"),
     ("full_disk::a_disk_full_under_the_index", "fills the disk under sled's file"),
     ("full_disk::an_index_whose_disk_fills", "fills the disk under sled's file"),
+    ("ingest::limits::a_body_without_a_length_is_refused_when_the_room_goes", "a bucket has no end"),
+    ("ingest::limits::what_would_not_leave_enough_free", "a bucket has no end"),
+    (
+        "ingest::members::a_run_is_named_by",
+        "the tests' S3 server keeps a name as a file's, of 255 bytes with what it adds",
+    ),
     ("middle::", "needs no index"),
+    ("moving::", "names its stores itself"),
     ("power::", "traces what is written to sled's file"),
     ("quickstart::", "its index is always sled"),
+    ("replicas::", "names its index and its store itself"),
     ("rotation::a_replica_that_reads", "names its index itself"),
+    ("runs::a_name_that_is_no_run_id", "the tests' S3 server keeps a name as a file's, of 255 bytes with what it adds"),
     ("schemathesis::", "asks what the document says, which knows nothing of the index"),
+    ("settings::a_command_that_looks_after_stores", "looks for the store's folder"),
+    ("settings::a_setting_that_cannot_be_stops", "looks for the store's folder"),
+    ("settings::an_index_or_a_store_that_is_missing", "takes the store's folder away"),
     ("settings::a_file_that_is_named_has_to_exist", "needs no index"),
     (
         "settings::a_second_process_on_one_index_is_told_so_within_a_second",
@@ -48,7 +66,7 @@ const TOLD_ONCE: &[(&str, &str)] = &[
 const KILLS: &str = "4";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_story_on_postgresql() {
+async fn every_story_on_postgresql_and_in_a_bucket() {
     let server = testing::server_url().await;
     let all = stories();
     let told_once: Vec<&String> =
@@ -60,6 +78,7 @@ async fn every_story_on_postgresql() {
     let mut run = this_binary();
     run.args(TOLD_ONCE.iter().flat_map(|(name, _)| ["--skip", name]));
     run.env(index::VARIABLE, "postgres").env(testing::SERVER_VARIABLE, server.as_str()).env("MEDIAKEEP_KILLS", KILLS);
+    run.env(store::VARIABLE, "s3").envs(testing::credentials());
     let told = tokio::task::spawn_blocking(move || passed(run)).await.expect("it does not panic");
 
     assert_eq!(told, Some(all.len() - told_once.len()), "stories that passed on PostgreSQL");
@@ -181,7 +200,7 @@ async fn a_replica_that_hears_nothing_of_its_database_serves_no_longer_than_a_re
     for (lag, known) in [(Span::hours(1), 200), (Span::seconds(0), 503)] {
         let folder = tempfile::tempdir().expect("a folder");
         let home = Home::new(Kind::Postgres, folder.path()).await;
-        let (address, line) = through_a_line(home.url()).await;
+        let (address, line) = lines::through_a_line(home.url()).await;
         let host = Host::with(|settings| {
             settings.index.url = address.into();
             settings.capabilities.revocation_lag = lag;
@@ -202,26 +221,6 @@ async fn a_replica_that_hears_nothing_of_its_database_serves_no_longer_than_a_re
 
         assert_eq!(all().await, [known, known, 503], "{lag:?}");
     }
-}
-
-/// The address of a database through a line that ends, connections and all, when its task is aborted.
-async fn through_a_line(address: &str) -> (String, tokio::task::JoinHandle<()>) {
-    let mut address = url::Url::parse(address).expect("a URL");
-    let database = (address.host_str().expect("a host").to_owned(), address.port().unwrap_or(5432));
-    let here = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    address.set_host(Some("127.0.0.1")).expect("it has a host");
-    address.set_port(Some(here.local_addr().expect("an address").port())).expect("it has a port");
-    let line = tokio::spawn(async move {
-        let mut open = tokio::task::JoinSet::new();
-        while let Ok((mut caller, _)) = here.accept().await {
-            let database = database.clone();
-            open.spawn(async move {
-                let mut there = tokio::net::TcpStream::connect(database).await.expect("the database listens");
-                let _ = tokio::io::copy_bidirectional(&mut caller, &mut there).await;
-            });
-        }
-    });
-    (address.into(), line)
 }
 
 /// Every story of this binary.

@@ -13,9 +13,20 @@ use crate::harness::process::{Place, Server, eventually, free_port, ran, url};
 fn help_lists_what_there_is() {
     let place = Place::new();
     let help = place.must_run(&["--help"]).stdout;
-    for command in
-        ["quickstart", "serve", "put", "sweep", "verify", "index", "keys", "audit", "access", "openapi", "settings"]
-    {
+    for command in [
+        "quickstart",
+        "serve",
+        "put",
+        "sweep",
+        "verify",
+        "index",
+        "copy",
+        "keys",
+        "audit",
+        "access",
+        "openapi",
+        "settings",
+    ] {
         assert!(help.contains(&format!("  {command} ")), "{command} in {help}");
     }
     assert!(!help.contains("copy"), "{help}");

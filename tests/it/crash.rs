@@ -83,7 +83,7 @@ async fn killed_again_and_again(kills: usize) -> usize {
     place.must_run(&["sweep"]);
     let verified = place.must_run(&["verify"]);
     assert!(verified.stdout.contains(", 0 without a row"), "{}", verified.stdout);
-    let staged = std::fs::read_dir(place.file("blobs/staging")).expect("a folder").count();
+    let staged = files(&place.file("blobs/staging")).len();
     assert_eq!(staged, 0, "staged files stay behind");
     assert_eq!(
         records(&place),

@@ -22,14 +22,17 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use index::{Home, Kind};
+use store::Store;
 
 pub mod bytes;
 pub mod form;
 pub mod index;
+pub mod lines;
 pub mod log;
 pub mod process;
 pub mod python;
 pub mod raw;
+pub mod store;
 pub mod tamper;
 pub mod told;
 
@@ -46,6 +49,7 @@ pub struct Host {
     settings: Settings,
     client: Client,
     folder: Arc<TempDir>,
+    store: Store,
     index: Home,
 }
 
@@ -59,20 +63,21 @@ impl Host {
     pub async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a folder"));
         let index = Home::new(Kind::of_this_process(), folder.path()).await;
-        let mut settings = settings(&folder);
+        let store = Store::new(store::Kind::of_this_process(), folder.path());
+        let mut settings = settings(&folder, &store);
         settings.index.url = index.url().into();
         change(&mut settings);
         let at = Timestamp::from_second(BEGINNING).expect("a time in range");
-        Self::serve(settings, Clock::manual(at), folder, index).await
+        Self::serve(settings, Clock::manual(at), folder, store, index).await
     }
 
-    async fn serve(settings: Settings, clock: Clock, folder: Arc<TempDir>, index: Home) -> Self {
+    async fn serve(settings: Settings, clock: Clock, folder: Arc<TempDir>, store: Store, index: Home) -> Self {
         let running = server::start(settings.clone(), clock.clone(), None).await.expect("the service starts");
         // A second provider is refused, and then there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client =
             Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
-        Self { running, clock, settings, client, folder, index }
+        Self { running, clock, settings, client, folder, store, index }
     }
 
     /// Stops the service in good order and starts it on the same stores.
@@ -82,17 +87,17 @@ impl Host {
 
     /// The same with changed settings.
     pub async fn restart_with(self, change: impl FnOnce(&mut Settings)) -> Self {
-        let Self { running, clock, mut settings, folder, index, .. } = self;
+        let Self { running, clock, mut settings, folder, store, index, .. } = self;
         // URLs that were given out before have to hold: the port stays.
         settings.server.listen = running.address.to_string();
         running.stop().await;
         change(&mut settings);
-        Self::serve(settings, clock, folder, index).await
+        Self::serve(settings, clock, folder, store, index).await
     }
 
     /// Stops the service, throws its index away, and starts it on one that was made anew from the store.
     pub async fn rebuilt(self, kind: Kind) -> (Self, rebuild::Report) {
-        let Self { running, clock, mut settings, folder, .. } = self;
+        let Self { running, clock, mut settings, folder, store, .. } = self;
         settings.server.listen = running.address.to_string();
         let base_url = running.app.base_url.clone();
         running.stop().await;
@@ -103,7 +108,7 @@ impl Host {
         let report = rebuild::rebuild(&app).await.expect("a store that answers");
         app.close().await;
         drop(app);
-        (Self::serve(settings, clock, folder, index).await, report)
+        (Self::serve(settings, clock, folder, store, index).await, report)
     }
 
     /// The service's parts, for a look behind the scenes.
@@ -171,7 +176,7 @@ impl Host {
 
     /// Files in the store's staging folder.
     pub fn staged_files(&self) -> usize {
-        std::fs::read_dir(self.folder().join("blobs/staging")).expect("a folder").count()
+        files(&self.folder().join("blobs/staging"))
     }
 
     /// Blobs in the store.
@@ -184,7 +189,8 @@ impl Host {
     /// Recovery records in the store, of every kind.
     pub fn recovery_records(&self) -> usize {
         let tenants = self.folder().join("blobs/t");
-        let tenants = std::fs::read_dir(tenants).expect("a folder").map(|entry| entry.expect("an entry").path());
+        // Of a bucket the folder is there once something lies in it.
+        let tenants = std::fs::read_dir(tenants).into_iter().flatten().map(|entry| entry.expect("an entry").path());
         tenants.map(|tenant| files(&tenant.join("r"))).sum()
     }
 
@@ -389,12 +395,12 @@ pub fn credential(tenant: &str, what: &str) -> String {
     format!("mk_{id}_{secret}")
 }
 
-fn settings(folder: &TempDir) -> Settings {
+fn settings(folder: &TempDir, store: &Store) -> Settings {
     let mut settings = Settings::default();
-    let path = folder.path().display();
     settings.server.listen = "127.0.0.1:0".into();
     settings.server.public_base_url = String::new();
-    settings.store.url = format!("file://{path}/blobs");
+    settings.store.url = store.url().to_owned();
+    settings.store.s3 = store.s3();
     settings.store.min_free = Size(0);
     settings.keys.ring = folder.path().join("keys/ring.json");
     // The background is the test's to run.

@@ -1,8 +1,7 @@
 //! The OpenAPI document, tried by a program that knows nothing else of us: every operation with what the document allows and with what
 //! it does not, and what follows from one answer to the next request.
 //!
-//! The program is schemathesis, of the Python package registry. It is installed once, beside what was built. A machine without Python or
-//! without a way to that registry fails these stories.
+//! The program is schemathesis, of the Python package registry.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 use mediakeep::access::{Scope, hash_secret};
 
 use crate::harness::process::Place;
-use crate::harness::python::installed;
+use crate::harness::python;
 
 const VERSION: &str = "4.32.5";
 
@@ -54,8 +53,9 @@ async fn is_clean(arguments: &[&str]) {
     ));
     let server = place.serve().await;
     place.write("schemathesis.toml", SETTINGS);
-    let program =
-        tokio::task::spawn_blocking(|| installed("schemathesis", VERSION, "st")).await.expect("it does not panic");
+    let program = tokio::task::spawn_blocking(|| python::installed("schemathesis", VERSION, "schemathesis", "st"))
+        .await
+        .expect("it does not panic");
 
     let mut command = Command::new(program);
     command.args(["--config-file", "schemathesis.toml", "run", &server.url("/v1/openapi.json")]);

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::{FutureExt, Stream, future::BoxFuture};
-use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, Stream, StreamExt, TryFutureExt, TryStreamExt};
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, path::Path};
 use rustix::io::ReadWriteFlags;
 
 use super::buffers::{Buffers, CHUNK};
@@ -52,7 +54,19 @@ impl Blob {
 
     /// Those bytes, in chunks, one in flight. A blob that is shorter than its row says ends in an error, never in silence.
     pub fn stream(&self, range: Range<u64>) -> BlobStream {
-        BlobStream { source: self.source.clone(), at: range.start, end: range.end.min(self.bytes), waiting: None }
+        let (end, bytes) = (range.end.min(self.bytes), self.bytes);
+        BlobStream { source: self.source.clone(), bytes, at: range.start, end, waiting: None, coming: None }
+    }
+
+    /// The same, with an answer to whether they are there: an object store is asked for them before this returns.
+    pub async fn stream_now(&self, range: Range<u64>) -> Result<BlobStream, StorageError> {
+        let mut stream = self.stream(range);
+        if let Source::Object { objects, path } = &self.source
+            && stream.at < stream.end
+        {
+            stream.coming = Some(ask(objects.clone(), path.clone(), stream.at..stream.end, self.bytes).await?);
+        }
+        Ok(stream)
     }
 
     /// Those bytes in one piece; for ranges whose size the caller bounds.
@@ -81,6 +95,7 @@ impl Blob {
             at: 0,
             bytes: self.bytes,
             runtime: tokio::runtime::Handle::try_current().ok(),
+            blocks: Vec::new(),
         }
     }
 }
@@ -88,10 +103,15 @@ impl Blob {
 /// A range of a blob on its way.
 pub struct BlobStream {
     source: Source,
+    bytes: u64,
     at: u64,
     end: u64,
     waiting: Option<BoxFuture<'static, Result<Bytes, StorageError>>>,
+    /// Of an object store: the rest of the answer to the one request.
+    coming: Option<Coming>,
 }
+
+type Coming = BoxStream<'static, Result<Bytes, StorageError>>;
 
 impl std::fmt::Debug for BlobStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -106,6 +126,13 @@ impl Stream for BlobStream {
         let this = self.get_mut();
         if this.at >= this.end {
             return Poll::Ready(None);
+        }
+        if let Source::Object { objects, path } = &this.source {
+            let coming = this.coming.get_or_insert_with(|| {
+                ask(objects.clone(), path.clone(), this.at..this.end, this.bytes).try_flatten_stream().boxed()
+            });
+            let next = ready!(coming.poll_next_unpin(context));
+            return Poll::Ready(Some(this.came(next)));
         }
         let range = this.at..this.end.min(this.at + CHUNK as u64);
         let read = match &mut this.waiting {
@@ -125,6 +152,39 @@ impl Stream for BlobStream {
         }
         Poll::Ready(Some(read))
     }
+}
+
+impl BlobStream {
+    /// What an object store sent, which may be less than was asked for, and must not be more.
+    fn came(&mut self, next: Option<Result<Bytes, StorageError>>) -> Result<Bytes, StorageError> {
+        let sent = next.unwrap_or_else(|| Err(short())).and_then(|bytes| {
+            let left = self.end - self.at;
+            if bytes.len() as u64 <= left { Ok(bytes) } else { Err(short()) }
+        });
+        match &sent {
+            Ok(bytes) => self.at += bytes.len() as u64,
+            Err(_) => self.at = self.end,
+        }
+        sent
+    }
+}
+
+/// Asks for a range in one request, whose answer is read as fast as its reader takes it. A connection that breaks off is made again, and
+/// goes on where it stopped, as long as the object is the same.
+///
+/// An object of another size than its row's is as good as none.
+async fn ask(objects: Arc<dyn ObjectStore>, path: Path, range: Range<u64>, bytes: u64) -> Result<Coming, StorageError> {
+    let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
+    match objects.get_opts(&path, options).await {
+        Ok(answer) if answer.meta.size != bytes => Err(StorageError::NoSuchBlob),
+        Ok(answer) => Ok(answer.into_stream().map_err(|error| unavailable(&error)).boxed()),
+        Err(object_store::Error::NotFound { .. }) => Err(StorageError::NoSuchBlob),
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+fn short() -> StorageError {
+    StorageError::Corrupt { store: "store", reason: "a blob is not as long as its row says".to_owned() }
 }
 
 /// The range, if all of it is in memory or in the page cache: then reading it on the spot is cheaper than a thread hop. `None`: it has
@@ -159,8 +219,10 @@ async fn fetch(source: Source, range: Range<u64>) -> Result<Bytes, StorageError>
             read.and_then(|read| read).map_err(|error| StorageError::file("store", "reading a blob", &error))
         }
         Source::Memory(bytes) => part(&bytes, &range).ok_or(StorageError::NoSuchBlob),
-        Source::Object { objects, path } => match objects.get_range(&path, range).await {
-            Ok(bytes) => Ok(bytes),
+        Source::Object { objects, path } => match objects.get_range(&path, range.clone()).await {
+            Ok(bytes) if bytes.len() as u64 == range.end - range.start => Ok(bytes),
+            // It is shorter than its row says.
+            Ok(_) => Err(StorageError::NoSuchBlob),
             Err(object_store::Error::NotFound { .. }) => Err(StorageError::NoSuchBlob),
             Err(error) => Err(unavailable(&error)),
         },
@@ -178,6 +240,38 @@ pub struct BlobReader {
     at: u64,
     bytes: u64,
     runtime: Option<tokio::runtime::Handle>,
+    /// Of an object store: the blocks that were fetched last, the newest at the end.
+    blocks: Vec<(u64, Bytes)>,
+}
+
+/// What is fetched from an object store at a time, since each request costs as much as the bytes of a block.
+const BLOCK: u64 = 256 << 10;
+
+/// So many blocks are kept: who looks into a file goes to and fro between its head, its tail and where it is.
+const BLOCKS: usize = 6;
+
+impl BlobReader {
+    /// The bytes from where it stands to the end of that block.
+    fn block(&mut self, objects: &Arc<dyn ObjectStore>, path: &Path) -> io::Result<Bytes> {
+        let start = self.at - self.at % BLOCK;
+        let kept = self.blocks.iter().position(|(at, _)| *at == start);
+        let block = match kept {
+            Some(kept) => self.blocks.remove(kept).1,
+            None => {
+                let runtime = self.runtime.as_ref().ok_or_else(|| io::Error::other("no runtime to fetch with"))?;
+                let source = Source::Object { objects: objects.clone(), path: path.clone() };
+                let range = start..self.bytes.min(start + BLOCK);
+                let block = runtime.block_on(fetch(source, range)).map_err(io::Error::other)?;
+                if self.blocks.len() == BLOCKS {
+                    self.blocks.remove(0);
+                }
+                block
+            }
+        };
+        self.blocks.push((start, block.clone()));
+        let from = usize::try_from(self.at - start).expect("less than a block");
+        if from >= block.len() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(block.slice(from..)) }
+    }
 }
 
 impl Read for BlobReader {
@@ -196,13 +290,12 @@ impl Read for BlobReader {
                 buffer[..read].copy_from_slice(&rest[..read]);
                 read
             }
-            Source::Object { .. } => {
-                let runtime = self.runtime.as_ref().ok_or_else(|| io::Error::other("no runtime to fetch with"))?;
-                let wanted = wanted.min(CHUNK);
-                let range = self.at..self.at + wanted as u64;
-                let bytes = runtime.block_on(fetch(self.source.clone(), range)).map_err(io::Error::other)?;
-                buffer[..bytes.len()].copy_from_slice(&bytes);
-                bytes.len()
+            Source::Object { objects, path } => {
+                let (objects, path) = (objects.clone(), path.clone());
+                let block = self.block(&objects, &path)?;
+                let read = wanted.min(block.len());
+                buffer[..read].copy_from_slice(&block[..read]);
+                read
             }
         };
         self.at += read as u64;

@@ -6,7 +6,7 @@ use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use ring::digest;
 
-use super::{BlobStore, file_error, ignore_missing, unavailable};
+use super::{BlobStore, Way, file_error, ignore_missing, unavailable};
 use crate::error::StorageError;
 use crate::fault;
 use crate::ids::{ArtifactId, HoldId, RunId, TenantId};
@@ -84,7 +84,7 @@ impl BlobStore {
         if fault::fails("records.remove") {
             return Err(StorageError::Unavailable { store: "store", reason: "a test wants it so".to_owned() });
         }
-        if let (Some(files), None) = (&self.files, older_than) {
+        if let (Way::Files(files), None) = (&self.way, older_than) {
             return files.remove_folder(record_folder(tenant, of).as_ref()).await;
         }
         let keep_from = older_than.map(|revision| record_folder(tenant, of).join(format!("{revision:020}.json")));
@@ -94,8 +94,8 @@ impl BlobStore {
             }
         }
         // What was cut off while it was written is in no list, and says as much as any other.
-        match (&self.files, older_than) {
-            (Some(files), Some(revision)) => {
+        match (&self.way, older_than) {
+            (Way::Files(files), Some(revision)) => {
                 files.remove_cut_off_before(record_folder(tenant, of).as_ref(), &format!("{revision:020}")).await
             }
             _ => Ok(()),
@@ -108,7 +108,7 @@ impl BlobStore {
 
     /// Writes the file, and takes away what an earlier write of it has left that was cut off.
     pub(super) async fn put_json(&self, folder: &Path, name: &str, json: Vec<u8>) -> Result<(), StorageError> {
-        if let Some(files) = &self.files {
+        if let Way::Files(files) = &self.way {
             files.make_folder(folder.as_ref()).await?;
         }
         let (path, payload) = (folder.clone().join(name), PutPayload::from(json));
@@ -122,9 +122,9 @@ impl BlobStore {
             put = self.objects.put(&path, payload.clone()).await;
         }
         put.map_err(|error| unavailable(&error))?;
-        match &self.files {
-            Some(files) => files.remove_cut_off(path.as_ref()).await,
-            None => Ok(()),
+        match &self.way {
+            Way::Files(files) => files.remove_cut_off(path.as_ref()).await,
+            Way::Objects(_) => Ok(()),
         }
     }
 

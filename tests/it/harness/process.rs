@@ -6,12 +6,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use mediakeep::access::hash_secret;
+use mediakeep_storage::testing;
 use reqwest::{Client, Method, RequestBuilder};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::index::{Home, Kind};
+use super::store::{self, Store};
 
 /// The secret of the key that every settings file here lets in.
 const SECRET: &str = "secret-of-the-process-tests";
@@ -23,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Place {
     folder: TempDir,
     port: u16,
+    store: Store,
     index: Home,
     lost: Option<Home>,
 }
@@ -50,8 +53,39 @@ impl Place {
     /// The same on that kind of index.
     pub fn on(kind: Kind, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(store::Kind::of_this_process(), folder.path());
+        Self::over(store, kind, folder, more)
+    }
+
+    /// The same with its bytes in files, whatever this process tells its other stories on.
+    pub fn in_files() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(store::Kind::Files, folder.path());
+        Self::over(store, Kind::of_this_process(), folder, "")
+    }
+
+    /// The same with its bytes in a bucket, whatever this process tells its other stories on.
+    pub fn in_bucket() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(store::Kind::Bucket, folder.path());
+        Self::over(store, Kind::of_this_process(), folder, "")
+    }
+
+    /// With its bytes in a bucket and its index in a database: what any number of processes may share.
+    pub fn shared(more: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(store::Kind::Bucket, folder.path());
+        Self::over(store, Kind::Postgres, folder, more)
+    }
+
+    /// The same with its bytes at somebody else's server.
+    pub fn at(store: Store) -> Self {
+        Self::over(store, Kind::of_this_process(), tempfile::tempdir().expect("a folder"), "")
+    }
+
+    fn over(store: Store, kind: Kind, folder: TempDir, more: &str) -> Self {
         let index = Home::create(kind, folder.path());
-        let place = Self { folder, port: free_port(), index, lost: None };
+        let place = Self { folder, port: free_port(), store, index, lost: None };
         place.configure(more);
         place
     }
@@ -64,10 +98,10 @@ impl Place {
     /// The settings that every file here begins with; the last section is that of the one API key.
     fn settings(&self) -> String {
         let (path, port, digest) = (self.path().display(), self.port, hash_secret(SECRET));
-        let index = self.index.url();
+        let (store, index) = (self.store.toml(), self.index.url());
         format!(
             "[server]\nlisten = \"127.0.0.1:{port}\"\n\
-             [store]\nurl = \"file://{path}/blobs\"\nmin_free = \"0\"\n\
+             {store}\
              [index]\nurl = \"{index}\"\n\
              [keys]\nring = \"{path}/keys/ring.json\"\n\
              [[access.api_keys]]\nid = \"acme\"\ntenant = \"acme\"\nsecret_sha256 = \"{digest}\"\n\
@@ -92,6 +126,10 @@ impl Place {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     pub fn index(&self) -> &Home {
@@ -125,6 +163,7 @@ impl Place {
                 command.env_remove(name);
             }
         }
+        command.envs(testing::credentials());
         command.args(arguments).current_dir(self.path()).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
         if self.lost.is_some() {
             command.env("MEDIAKEEP__INDEX__URL", self.index.url());
@@ -151,9 +190,14 @@ impl Place {
 
     /// Serves on a second port from the same stores.
     pub async fn serve_another(&self) -> Server {
+        self.serve_another_with(&[]).await
+    }
+
+    /// The same with settings of its own.
+    pub async fn serve_another_with(&self, settings: &[(&str, &str)]) -> Server {
         let port = free_port();
         let mut command = self.command(&["serve"]);
-        command.env("MEDIAKEEP__SERVER__LISTEN", format!("127.0.0.1:{port}"));
+        command.env("MEDIAKEEP__SERVER__LISTEN", format!("127.0.0.1:{port}")).envs(settings.iter().copied());
         self.start_at(port, command).await
     }
 
@@ -225,6 +269,11 @@ impl Server {
 
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.base.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port")
     }
 
     /// A request to a path with the one credential, or to a whole URL with none.
@@ -322,6 +371,7 @@ pub async fn eventually(check: impl AsyncFn() -> bool) {
 
 /// Every file below the folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let children = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    // Of a bucket a folder is there once something lies in it.
+    let children = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path());
     children.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }

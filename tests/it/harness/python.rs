@@ -1,12 +1,13 @@
-//! Programs of the Python package registry: installed once, beside what was built.
+//! Programs of the Python package registry, each installed once beside what was built. A machine without Python or without a way to that
+//! registry fails the stories that need one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// The program of that package, installed if it is not there yet.
-pub fn installed(package: &str, version: &str, program: &str) -> PathBuf {
+/// A program of a package at a version; `asked` is what the registry is asked for, with extras if it needs them.
+pub fn installed(package: &str, version: &str, asked: &str, program: &str) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{package}-{version}"));
@@ -15,8 +16,8 @@ pub fn installed(package: &str, version: &str, program: &str) -> PathBuf {
         let _ = fs::remove_dir_all(&home);
         must("python3", &["-m", "venv", home.to_str().expect("a path of text")]);
         let pip = home.join("bin/pip");
-        let package = format!("{package}=={version}");
-        must(pip.to_str().expect("a path of text"), &["install", "--quiet", "--disable-pip-version-check", &package]);
+        let asked = format!("{asked}=={version}");
+        must(pip.to_str().expect("a path of text"), &["install", "--quiet", "--disable-pip-version-check", &asked]);
         fs::write(&done, "").expect("a file");
     }
     home.join("bin").join(program)

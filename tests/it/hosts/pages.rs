@@ -30,7 +30,7 @@ async fn the_page_for_hosts_in_python_does_what_it_says() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_for_hosts_in_typescript_does_what_it_says() {
     let told = told("typescript", "ts", |program| {
-        let mut command = Command::new(installed("deno", DENO, "deno"));
+        let mut command = Command::new(installed("deno", DENO, "deno", "deno"));
         command
             .args(["run", "--check", "--no-remote", "--no-config", "--allow-env", "--allow-net=127.0.0.1"])
             .arg(program);

@@ -1,0 +1,178 @@
+//! A store over the network that does not do what it is asked, or says nothing of it.
+
+use super::*;
+use crate::testing::{Misdeed, What};
+
+/// More than two parts of an upload.
+const LARGE: usize = 20 << 20;
+
+fn bucket() -> (tempfile::TempDir, Buckets, BlobStore) {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("media")).expect("a bucket");
+    let server = Buckets::serve(folder.path());
+    let address = Url::parse("s3://media").expect("an address");
+    let store = BlobStore::open(&address, &server.options()).expect("a store");
+    (folder, server, store)
+}
+
+fn misbehave(server: &Buckets, method: &'static str, names: &'static str, times: usize, what: What) {
+    server.misbehave(Misdeed { method, names, times, what });
+}
+
+/// Parts of uploads that nobody completed, as the server keeps them.
+fn parts(folder: &tempfile::TempDir) -> usize {
+    let names = std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    names.filter(|name| name.to_string_lossy().starts_with(".upload")).count()
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|n| (n % 251) as u8).collect()
+}
+
+async fn try_put(store: &BlobStore, blob: BlobKey, bytes: &[u8]) -> Result<Sealed, StorageError> {
+    let mut staging = store.stage(&acme(), blob);
+    for piece in bytes.chunks(1 << 20) {
+        if let Err(error) = staging.write(Bytes::copy_from_slice(piece)).await {
+            let _ = staging.abort().await;
+            return Err(error);
+        }
+    }
+    staging.seal().await
+}
+
+async fn whole(store: &BlobStore, blob: BlobKey, bytes: usize) -> Result<Vec<u8>, StorageError> {
+    let opened = store.open_blob(&acme(), blob, bytes as u64).await?;
+    let chunks: Vec<Bytes> = opened.stream_now(0..bytes as u64).await?.try_collect().await?;
+    Ok(chunks.concat())
+}
+
+#[tokio::test]
+async fn a_store_that_refuses_for_a_moment_is_asked_again() {
+    let (_folder, server, store) = bucket();
+    let blob = BlobKey::generate();
+    misbehave(&server, "PUT", "/b/", 2, What::Refuse(503));
+    misbehave(&server, "GET", "/b/", 1, What::Refuse(429));
+    misbehave(&server, "GET", "/b/", 1, What::Drop);
+
+    try_put(&store, blob, b"bytes").await.expect("put at the third time");
+    let read = whole(&store, blob, 5).await.expect("read at the third time");
+
+    assert_eq!(read, b"bytes");
+    assert!(server.behaves());
+}
+
+#[tokio::test]
+async fn a_store_that_goes_on_refusing_is_said_to_be_unavailable() {
+    let (_folder, server, store) = bucket();
+    misbehave(&server, "PUT", "/b/", 1_000, What::Refuse(503));
+
+    let refused = try_put(&store, BlobKey::generate(), b"bytes").await;
+
+    assert!(matches!(refused, Err(StorageError::Unavailable { store: "store", .. })), "{refused:?}");
+    assert!(all(&store).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_put_whose_answer_is_lost_is_one_object_and_a_success() {
+    let (_folder, server, store) = bucket();
+    let blob = BlobKey::generate();
+    misbehave(&server, "PUT", "/b/", 1, What::LoseAnswer);
+
+    try_put(&store, blob, b"bytes").await.expect("put again, over the same key");
+
+    assert_eq!(all(&store).await, [blob]);
+    assert!(server.behaves());
+}
+
+#[tokio::test]
+async fn parts_whose_completion_is_not_heard_of_are_one_object_and_a_success() {
+    let (folder, server, store) = bucket();
+    let (blob, bytes) = (BlobKey::generate(), pattern(LARGE));
+    misbehave(&server, "POST", "uploadId=", 1, What::LoseAnswer);
+
+    let sealed = try_put(&store, blob, &bytes).await.expect("the object is there");
+
+    assert_eq!(sealed, Sealed { bytes: LARGE as u64, sha256: digest_of(&bytes) });
+    assert_eq!(all(&store).await, [blob]);
+    assert_eq!(whole(&store, blob, LARGE).await.expect("the bytes"), bytes);
+    assert_eq!(parts(&folder), 0);
+    assert!(server.behaves());
+}
+
+#[tokio::test]
+async fn parts_that_are_not_completed_are_no_success_and_leave_nothing() {
+    let (folder, server, store) = bucket();
+    misbehave(&server, "POST", "uploadId=", 1_000, What::Refuse(503));
+
+    let refused = try_put(&store, BlobKey::generate(), &pattern(LARGE)).await;
+
+    assert!(matches!(refused, Err(StorageError::Unavailable { .. })), "{refused:?}");
+    assert!(all(&store).await.is_empty());
+    assert_eq!(parts(&folder), 0);
+}
+
+#[tokio::test]
+async fn a_part_that_is_refused_for_good_ends_the_upload_and_leaves_nothing() {
+    let (folder, server, store) = bucket();
+    misbehave(&server, "PUT", "partNumber=2", 1_000, What::Refuse(403));
+
+    let refused = try_put(&store, BlobKey::generate(), &pattern(LARGE)).await;
+
+    assert!(refused.is_err());
+    assert!(all(&store).await.is_empty());
+    assert_eq!(parts(&folder), 0);
+}
+
+#[tokio::test]
+async fn an_upload_whose_process_died_is_aborted_when_its_blob_is_removed() {
+    let (folder, _server, store) = bucket();
+    let blob = BlobKey::generate();
+    let mut staging = store.stage(&acme(), blob);
+    staging.write(Bytes::from(pattern(LARGE))).await.expect("room");
+    drop(staging);
+    assert!(parts(&folder) > 0);
+
+    store.remove(&acme(), blob).await.expect("removed");
+
+    assert_eq!(parts(&folder), 0);
+    assert!(
+        !folder.path().join("media/staging").exists()
+            || std::fs::read_dir(folder.path().join("media/staging")).expect("a folder").next().is_none()
+    );
+}
+
+#[tokio::test]
+async fn a_download_that_breaks_off_goes_on_where_it_stopped() {
+    let (_folder, server, store) = bucket();
+    let (blob, bytes) = (BlobKey::generate(), pattern(3 << 20));
+    try_put(&store, blob, &bytes).await.expect("put");
+    misbehave(&server, "GET", "/b/", 1, What::CutAfter(1_000_000));
+
+    let read = whole(&store, blob, bytes.len()).await.expect("the bytes");
+
+    assert!(read == bytes);
+    assert!(server.behaves());
+}
+
+#[tokio::test]
+async fn a_blob_that_the_store_has_lost_is_said_to_be_gone_before_the_first_byte() {
+    let (_folder, _server, store) = bucket();
+
+    let opened = store.open_blob(&acme(), BlobKey::generate(), 5).await.expect("nothing is asked yet");
+
+    assert!(matches!(opened.stream_now(0..5).await, Err(StorageError::NoSuchBlob)));
+}
+
+#[test]
+fn an_address_with_more_than_bucket_and_prefix_and_plain_http_unasked_are_refused() {
+    let address = |text: &str| Url::parse(text).expect("an address");
+    for wrong in ["s3://user:hunter2@media/x", "s3://media:9000/x", "s3://media/x?region=eu", "s3:///x", "ftp://media"]
+    {
+        let refused = BlobStore::open(&address(wrong), &StoreOptions::default()).expect_err(wrong).to_string();
+        assert!(!refused.contains("hunter2"), "{refused}");
+    }
+    let s3 = S3Options { endpoint: Some("http://storage.internal:9000".to_owned()), ..S3Options::default() };
+    let plain = StoreOptions { s3, environment: Vec::new() };
+    let refused = BlobStore::open(&address("s3://media"), &plain).expect_err("plain HTTP").to_string();
+    assert!(refused.contains("allow_http"), "{refused}");
+}

@@ -6,7 +6,7 @@
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::RecordOf;
 use mediakeep_storage::index::Placed;
-use mediakeep_storage::record::{Hold, HoldOn, Owed};
+use mediakeep_storage::record::{Hold, HoldOn, HoldRecord, Owed};
 use mediakeep_storage::{AuditEvent, HoldId, TenantId, fault};
 use serde_json::json;
 
@@ -60,7 +60,8 @@ pub async fn write_record(
     loop {
         match &seen {
             Some(hold) => {
-                let json = serde_json::to_vec(hold).map_err(|error| AssetError::Internal(error.to_string()))?;
+                let record = HoldRecord { hold: hold.clone(), on: Some(on.clone()) };
+                let json = serde_json::to_vec(&record).map_err(|error| AssetError::Internal(error.to_string()))?;
                 app.blobs.put_record(tenant, of, hold.number, json).await?;
                 app.blobs.remove_records(tenant, of, Some(hold.number)).await?;
             }

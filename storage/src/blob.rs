@@ -44,6 +44,7 @@ pub use copy::Copied;
 pub use kept::{Kept, Reading, Unreadable};
 pub use read::{Blob, BlobReader, BlobStream};
 pub use records::RecordOf;
+#[cfg(test)]
 use records::text_prefix;
 
 /// Where blobs and their records lie.

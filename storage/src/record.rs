@@ -253,6 +253,17 @@ pub struct Hold {
     pub number: u64,
 }
 
+/// The recovery record of a hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldRecord {
+    /// The hold.
+    #[serde(flatten)]
+    pub hold: Hold,
+    /// What it is on; older records leave that to the names of their folders.
+    #[serde(default)]
+    pub on: Option<HoldOn>,
+}
+
 /// What a hold is on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -164,3 +164,26 @@ async fn holds_are_placed_on_what_is_there_by_those_who_may() {
     assert_eq!(owner.show(&asset).await["holds"], json!([]));
     assert_eq!(host.recovery_records(), 2, "the asset's and the run's: a refused hold leaves none");
 }
+
+#[tokio::test]
+async fn names_as_long_as_they_may_be_hold_a_run_also_in_an_index_that_is_made_anew() {
+    let host = Host::start().await;
+    let (run, id) = ("r".repeat(128), "h".repeat(128));
+    let asset = {
+        let owner = host.owner("acme");
+        keep(&owner, &run, &later(&host, DAY)).await;
+        let request = owner.request(reqwest::Method::POST, &format!("/v1/runs/{run}/assets"));
+        let request = request.header("content-type", "application/octet-stream").body(png(2, 2));
+        let asset = crate::harness::asset(request.send().await.expect("an answer")).await;
+        hold(&owner, &format!("runs/{run}"), &id).await;
+        asset
+    };
+
+    let (host, report) = host.rebuilt(crate::harness::index::Kind::of_this_process()).await;
+
+    assert_eq!((report.holds, report.unreadable.len()), (1, 0), "{report:?}");
+    host.advance(5_000 * DAY);
+    host.sweep().await;
+    assert_eq!(host.stranger().get(&asset.url).await.status(), 200);
+    assert_eq!(lift(&host.owner("acme"), &format!("runs/{run}"), &id).await, 204);
+}

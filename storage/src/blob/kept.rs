@@ -10,11 +10,11 @@ use object_store::path::Path;
 use ring::digest;
 use serde::de::DeserializeOwned;
 
-use super::records::artifact_folder;
+use super::records::{artifact_folder, hold_folder};
 use super::{BlobStore, ignore_missing, unavailable};
 use crate::error::StorageError;
-use crate::ids::{AssetId, HoldId, RunId, TenantId};
-use crate::record::{ArtifactRecord, AssetRecord, Hold, HoldOn, ReferenceRecord, RevokedUrls, RunRecord};
+use crate::ids::{AssetId, RunId, TenantId};
+use crate::record::{ArtifactRecord, AssetRecord, Hold, HoldOn, HoldRecord, ReferenceRecord, RevokedUrls, RunRecord};
 
 /// A tenant's recovery records by name.
 #[derive(Debug, Default)]
@@ -140,9 +140,10 @@ impl BlobStore {
     pub async fn kept_holds(&self, kept: &Kept) -> Result<Vec<Reading<(HoldOn, Hold)>>, StorageError> {
         let mut holds = Vec::new();
         for (name, revisions) in &kept.holds {
-            let Reading { record, unreadable } = self.read::<Hold>(revisions).await?;
-            let record = record.map(|hold| Hold { number: hold.number.max(revisions.number()), ..hold });
-            let on = record.as_ref().and_then(|hold| held_by(name, &hold.id));
+            let Reading { record, unreadable } = self.read::<HoldRecord>(revisions).await?;
+            let on = record.as_ref().and_then(|record| held_by(name, record));
+            let record =
+                record.map(|HoldRecord { hold, .. }| Hold { number: hold.number.max(revisions.number()), ..hold });
             let misplaced = (record.is_some() && on.is_none())
                 .then(|| Unreadable::new(&revisions.newest, "its folder has another name"));
             holds.push(Reading { record: on.zip(record), unreadable: unreadable.or(misplaced) });
@@ -290,11 +291,14 @@ fn day(at: Timestamp) -> String {
 }
 
 /// What a hold is on, as its record's folder says: the name of an asset or of a run, and the name of the hold.
-fn held_by(folder: &str, hold: &HoldId) -> Option<HoldOn> {
-    let (on, id) = folder.split_once('.')?;
-    if id != super::text_prefix(hold.as_str()) {
-        return None;
-    }
+fn held_by(folder: &str, record: &HoldRecord) -> Option<HoldOn> {
+    let on = record.on.clone().or_else(|| named_by(folder))?;
+    (hold_folder(&on, &record.hold.id) == folder).then_some(on)
+}
+
+/// What the folder of an older record says.
+fn named_by(folder: &str) -> Option<HoldOn> {
+    let (on, _) = folder.split_once('.')?;
     if let Ok(asset) = AssetId::parse(on) {
         return Some(HoldOn::Asset(asset));
     }
@@ -305,6 +309,7 @@ fn held_by(folder: &str, hold: &HoldId) -> Option<HoldOn> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::HoldId;
 
     #[test]
     fn of_each_thing_the_newest_record_counts_and_what_is_none_is_named() {
@@ -334,11 +339,19 @@ mod tests {
         let asset = AssetId::parse("ast_01jc0000000000000000000000").expect("an asset");
         let prefix = super::super::text_prefix;
 
+        let held_by = |folder: &str, on: Option<HoldOn>| {
+            let (reason, principal) = ("an audit".to_owned(), "auditor".to_owned());
+            let hold = Hold { id: hold.clone(), reason, placed_at: Timestamp::MIN, principal, number: 1 };
+            held_by(folder, &HoldRecord { hold, on })
+        };
         let on_asset = format!("{asset}.{}", prefix("audit-7"));
         let on_run = format!("{}.{}", prefix("run_1"), prefix("audit-7"));
-        assert_eq!(held_by(&on_asset, &hold), Some(HoldOn::Asset(asset)));
-        assert_eq!(held_by(&on_run, &hold), Some(HoldOn::Run(run)));
-        assert_eq!(held_by(&format!("{asset}.{}", prefix("other")), &hold), None);
-        assert_eq!(held_by("nonsense", &hold), None);
+        for on in [None, Some(HoldOn::Asset(asset))] {
+            assert_eq!(held_by(&on_asset, on), Some(HoldOn::Asset(asset)));
+        }
+        assert_eq!(held_by(&on_run, None), Some(HoldOn::Run(run.clone())));
+        assert_eq!(held_by(&on_asset, Some(HoldOn::Run(run))), None);
+        assert_eq!(held_by(&format!("{asset}.{}", prefix("other")), None), None);
+        assert_eq!(held_by("nonsense", None), None);
     }
 }

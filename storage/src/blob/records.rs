@@ -140,12 +140,25 @@ fn record_folder(tenant: &TenantId, of: RecordOf<'_>) -> Path {
         RecordOf::Run(id) => ("r", text_prefix(id.as_str())),
         RecordOf::Epoch => ("e", "all".to_owned()),
         RecordOf::Artifact(run, id) => ("f", artifact_folder(run, id)),
-        RecordOf::Hold(HoldOn::Asset(asset), id) => ("h", format!("{asset}.{}", text_prefix(id.as_str()))),
-        RecordOf::Hold(HoldOn::Run(run), id) => {
-            ("h", format!("{}.{}", text_prefix(run.as_str()), text_prefix(id.as_str())))
-        }
+        RecordOf::Hold(on, id) => ("h", hold_folder(on, id)),
     };
     Path::from_iter(["t", &tenant.prefix(), "r", what, &id])
+}
+
+/// The longest name that file systems take, in bytes.
+const LONGEST_NAME: usize = 255;
+
+/// Two long names make one that is too long; then a digest stands for them, and the record itself says what it is on.
+pub(super) fn hold_folder(on: &HoldOn, id: &HoldId) -> String {
+    let held = match on {
+        HoldOn::Asset(asset) => asset.to_string(),
+        HoldOn::Run(run) => text_prefix(run.as_str()),
+    };
+    let name = format!("{held}.{}", text_prefix(id.as_str()));
+    if name.len() <= LONGEST_NAME {
+        return name;
+    }
+    data_encoding::HEXLOWER.encode(digest::digest(&digest::SHA256, name.as_bytes()).as_ref())
 }
 
 /// Both names as they are would be longer than a folder's name may be.

@@ -13,7 +13,8 @@ use super::sql;
 use crate::error::StorageError;
 
 /// The files of `storage/migrations`, in order: the first makes version 1 of the schema.
-const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/0001_index.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../../../migrations/0001_index.sql"), include_str!("../../../migrations/0002_resumable.sql")];
 
 /// How many statements a connection keeps prepared: more than `sql` has, so that each is parsed once in a connection's life.
 const STATEMENTS: usize = 200;

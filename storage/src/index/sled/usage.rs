@@ -58,7 +58,8 @@ pub(super) fn reserve(
     put(draft, tenant, blob, bytes, quota)
 }
 
-fn put(
+/// Has a reservation grow, or makes it, if the quota leaves as much.
+pub(super) fn put(
     draft: &mut Draft,
     tenant: &TenantId,
     blob: BlobKey,

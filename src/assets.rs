@@ -12,6 +12,7 @@ pub mod library;
 pub mod members;
 pub mod paid;
 pub mod instant;
+pub mod resumable;
 pub mod revocation;
 pub mod urls;
 
@@ -106,6 +107,9 @@ pub enum AssetError {
     /// All uses of the URL are taken.
     #[error("the URL is used up")]
     UrlUsed,
+    /// An upload in parts does not go on like that.
+    #[error(transparent)]
+    Resumable(#[from] resumable::Refusal),
     /// A store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -27,5 +27,6 @@ pub mod revocation;
 pub mod runs;
 pub mod serve;
 pub mod upload;
+pub mod uploads;
 pub mod urls;
 pub mod usage;

@@ -13,6 +13,7 @@ pub mod members;
 pub mod once;
 pub mod paid;
 pub mod instant;
+pub mod resumable;
 pub mod revocation;
 pub mod urls;
 
@@ -107,6 +108,9 @@ pub enum AssetError {
     /// All uses of the URL are taken.
     #[error("the URL is used up")]
     UrlUsed,
+    /// An upload in parts does not go on like that.
+    #[error(transparent)]
+    Resumable(#[from] resumable::Refusal),
     /// A store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),

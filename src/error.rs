@@ -14,6 +14,7 @@ use tracing::error;
 use crate::access::rate::TooMany;
 use crate::access::{AuthError, Scope};
 use crate::assets::AssetError;
+use crate::assets::resumable::Refusal;
 
 /// A refusal, ready to be sent.
 #[derive(Debug, Clone)]
@@ -258,8 +259,36 @@ impl From<AssetError> for ApiError {
             AssetError::UrlUsed => {
                 Self::new(StatusCode::GONE, "not_found", "this URL has been used").reason("url_used")
             }
+            AssetError::Resumable(refusal) => refusal.into(),
             AssetError::Storage(error) => error.into(),
             AssetError::Internal(reason) => internal(&reason),
+        }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Locked => Self::new(StatusCode::LOCKED, "upload_locked", "another request writes this upload")
+                .retry_after(RETRY_AFTER),
+            Refusal::Offset { offset } => {
+                Self::new(StatusCode::CONFLICT, "offset_mismatch", "the upload does not go on there")
+                    .with("offset", offset)
+            }
+            Refusal::Checksum => {
+                let status = StatusCode::from_u16(460).unwrap_or(StatusCode::BAD_REQUEST);
+                Self::new(status, "checksum_mismatch", "Upload-Checksum is not that of the bytes: none were taken")
+            }
+            Refusal::Length => Self::validation("Upload-Length: the upload cannot have that length"),
+            Refusal::Joined => {
+                Self::new(StatusCode::FORBIDDEN, "forbidden", "an upload that is joined of others takes no bytes")
+            }
+            Refusal::NotAPiece { positions } => {
+                Self::validation("Upload-Concat: not a partial upload").with("positions", positions)
+            }
+            Refusal::Unfinished { positions } => Self::validation("Upload-Concat: a partial upload is not finished")
+                .reason("upload_unfinished")
+                .with("positions", positions),
         }
     }
 }

@@ -29,5 +29,6 @@ pub mod revocation;
 pub mod runs;
 pub mod serve;
 pub mod upload;
+pub mod uploads;
 pub mod urls;
 pub mod usage;

@@ -9,7 +9,8 @@
 //!
 //! **Bytes in.** [`http::upload`] reads the head → [`access`] says who is calling → [`assets::ingest`] claims the idempotency key,
 //! announces the upload, stages, hashes and counts the bytes, seals them → [`media`] looks at what they are → the recovery record →
-//! one transition of the index makes the asset visible → 201 with its URL and envelope.
+//! one transition of the index makes the asset visible → 201 with its URL and envelope. An upload in parts
+//! ([`assets::resumable`]) takes the same walk with its last byte.
 //!
 //! **Bytes out.** [`http::serve`] → [`assets::fetch`] opens the capability and looks at the row, cached while nothing changes it →
 //! [`http::conditional`] → [`http::range`] → the bytes.

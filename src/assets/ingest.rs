@@ -21,6 +21,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mediakeep_storage::index::Claimed;
 use mediakeep_storage::record::Claim;
+use mediakeep_storage::resumable::Joining;
 use mediakeep_storage::{AssetView, Digest, RunId, StorageError, Timestamp};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -59,11 +60,22 @@ pub struct Start {
     pub from: Option<String>,
 }
 
+/// Of an upload in parts: who joins it, and what was known when it was begun.
+#[derive(Debug, Clone)]
+pub struct Resumed {
+    /// The upload, and who has its lease.
+    pub upload: Joining,
+    /// When it was begun: a time that was ahead then is good.
+    pub began_at: Timestamp,
+}
+
 /// An upload in progress.
 #[derive(Debug)]
 pub struct Ingest {
     app: Arc<App>,
     start: Start,
+    /// The bytes are those of an upload in parts, for which all that they need of the quota is reserved.
+    resumed: Option<Resumed>,
     /// A time that is ahead now may pass while the bytes come: that is nobody's mistake.
     began_at: Timestamp,
     limit: u64,
@@ -99,20 +111,50 @@ impl Ingest {
 
     /// The same at a place that the caller has: several uploads in turn, as one request makes them.
     pub async fn begin_at(app: &Arc<App>, start: Start, slot: Arc<OwnedSemaphorePermit>) -> Result<Self, AssetError> {
+        Self::begin_with(app, start, slot, None).await
+    }
+
+    /// The same of the bytes of an upload in parts, which is finished with the publication of what they make.
+    pub async fn resume(app: &Arc<App>, start: Start, resumed: Resumed) -> Result<Self, AssetError> {
+        Self::announced_fits(app, &start)?;
+        let slot = app.upload_slots(&start.principal.tenant).try_acquire_owned().map_err(|_| AssetError::Busy)?;
+        Self::begin_with(app, start, Arc::new(slot), Some(resumed)).await
+    }
+
+    async fn begin_with(
+        app: &Arc<App>,
+        start: Start,
+        slot: Arc<OwnedSemaphorePermit>,
+        resumed: Option<Resumed>,
+    ) -> Result<Self, AssetError> {
         let limit = Self::announced_fits(app, &start)?;
         let (room, least) = (start.at_most.unwrap_or(0).min(limit), app.settings.store.min_free.0);
         let mut promise = app.room.promise(room, app.blobs.free_space(), least).ok_or_else(full)?;
         let tenant = start.principal.tenant.clone();
-        let claim = start.idempotency_key.as_ref().map(|key| new_claim(&start, key, app.now()));
+        let route = if resumed.is_some() { "uploads" } else { "ingest" };
+        let claim = start.idempotency_key.as_ref().map(|key| new_claim(route, &start, key, app.now()));
+        let wish = Wish::of(&start, limit).reserved_elsewhere(resumed.is_some());
         // In a task of its own: a caller that goes away meanwhile must not leave a claim that nobody gives up.
-        let work = tokio::spawn(Work::begin(app.clone(), tenant, claim, Wish::of(&start, limit))).await;
+        let work = tokio::spawn(Work::begin(app.clone(), tenant, claim, wish)).await;
         let work = work.map_err(|error| AssetError::Internal(format!("beginning stopped: {error}")))??;
         if let Work::Compare { .. } = work {
             // Nothing will be written.
             promise.take(u64::MAX);
         }
-        let (app, began_at) = (app.clone(), app.now());
-        Ok(Self { app, start, began_at, limit, received: 0, looked_at: 0, promise, work: Some(work), _slot: slot })
+        let began_at = resumed.as_ref().map_or_else(|| app.now(), |resumed| resumed.began_at);
+        let app = app.clone();
+        Ok(Self {
+            app,
+            start,
+            resumed,
+            began_at,
+            limit,
+            received: 0,
+            looked_at: 0,
+            promise,
+            work: Some(work),
+            _slot: slot,
+        })
     }
 
     /// The limit, which what was announced does not exceed.
@@ -180,7 +222,12 @@ impl Ingest {
                 self.replay(claim, sha256, &members).await
             }
             Work::Store(mut upload) => {
-                let publication = Publication { app: self.app.clone(), start: self.start.clone(), members };
+                let publication = Publication {
+                    app: self.app.clone(),
+                    start: self.start.clone(),
+                    upload: self.resumed.take().map(|resumed| resumed.upload),
+                    members,
+                };
                 let begun = upload.begun.take().expect("only here and by its end it is taken");
                 let task = tokio::spawn(async move { publication.run(begun).await });
                 task.await.map_err(|error| AssetError::Internal(format!("publishing stopped: {error}")))?

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use mediakeep_storage::TenantId;
 
-use super::settings::{Delivery, Settings, Uploads};
+use super::settings::{Delivery, Settings};
 use super::units::Span;
 
 /// Why a setting cannot be.
@@ -125,10 +125,7 @@ fn bounds(settings: &Settings) -> Option<Refusal> {
 
 /// Settings of features that this version does not have: only their defaults are true.
 fn not_here_yet(settings: &Settings) -> Option<Refusal> {
-    let set = [
-        ("delivery.redirect", settings.delivery != Delivery::default()),
-        ("uploads.expire", settings.uploads != Uploads::default()),
-    ];
+    let set = [("delivery.redirect", settings.delivery != Delivery::default())];
     let (key, _) = set.into_iter().find(|(_, set)| *set)?;
     refuse(key, "this version has no such feature yet; leave it at its default")
 }

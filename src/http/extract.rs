@@ -9,7 +9,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::web::{self, QueryConfig};
 use actix_web::{FromRequest, HttpMessage, HttpRequest};
-use mediakeep_storage::{ArtifactId, AssetId, HoldId, RunId};
+use mediakeep_storage::{ArtifactId, AssetId, HoldId, RunId, UploadId};
 
 use crate::access::{AuthError, Principal, Refused, Scope, client};
 use crate::app::App;
@@ -198,6 +198,11 @@ pub fn parts(request: &HttpRequest) -> Arc<App> {
 /// The asset in the path. What is no asset id at all is as unknown as an id that nobody has.
 pub fn asset_id(request: &HttpRequest) -> Result<AssetId, ApiError> {
     AssetId::parse(request.match_info().query("assetId")).map_err(|_| ApiError::not_found())
+}
+
+/// The upload in the path. What is no upload's id at all is as unknown as an id that nobody has.
+pub fn upload_id(request: &HttpRequest) -> Result<UploadId, ApiError> {
+    UploadId::parse(request.match_info().query("uploadId")).map_err(|_| ApiError::not_found())
 }
 
 /// The run in the path.

@@ -21,6 +21,7 @@ use tracing::{debug, error, info};
 
 use super::extract::{self, parts};
 use super::routes::Pattern;
+use super::uploads;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -69,7 +70,8 @@ pub async fn guard(
         extract::asked_in_vain(response.request());
     }
     // actix would match the path anew to say by which pattern it was routed.
-    let route = response.request().app_data().map_or("none", |Pattern(pattern)| pattern);
+    let route: &str = response.request().app_data().map_or("none", |Pattern(pattern)| pattern);
+    uploads::say_version(route, response.headers_mut());
     let took = began.elapsed();
     if !extract::is_probe(response.request()) {
         app.metrics.request(route, method, status.as_u16(), took);

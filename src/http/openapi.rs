@@ -11,7 +11,7 @@ mod shared;
 use super::openwop::{formats, host, model, projections};
 use super::{
     artifacts, assets, audit, bundles, content, isolation, manifest, meta, retention, revocation, runs, serve, upload,
-    urls, usage,
+    uploads, urls, usage,
 };
 use crate::audit::isolation::Report;
 use crate::audit::signed::Signature;
@@ -107,6 +107,7 @@ pub struct SignedReport {
     info(title = "mediakeep", description = "Keeps a run log's media: typed, tenant-scoped, and alive exactly as long as the log that quotes it.\n\nWhatever answers GET answers HEAD. Every refusal is the same closed object, also for unknown routes (404) and methods (405). A route's security names the scope that it needs; a credential without it hears 403, whatever exists.", license(name = "Apache-2.0", identifier = "Apache-2.0")),
     paths(
         upload::ingest_into_run, upload::ingest,
+        uploads::create, uploads::options, uploads::show, uploads::append, uploads::end, uploads::overridden,
         assets::list, assets::show, assets::amend, assets::delete, assets::list_of_run,
         serve::bound, serve::capability, serve::preflight,
         urls::mint, urls::mint_batch, revocation::revoke, revocation::introspect,

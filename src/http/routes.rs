@@ -10,12 +10,15 @@ use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Respo
 
 use super::{
     artifacts, assets, audit, bundles, content, extract, isolation, manifest, meta, openapi, openwop, retention,
-    revocation, runs, serve, upload, urls, usage,
+    revocation, runs, serve, upload, uploads, urls, usage,
 };
 use crate::error::ApiError;
 
 /// Where the seams of the public conformance suite are, if they are there.
 const SEAMS: &str = "/v1/host/sample";
+
+/// An upload in parts.
+const UPLOAD: &str = "/v1/uploads/{uploadId}";
 
 /// Every route that callers from outside have.
 pub fn public(config: &mut ServiceConfig) {
@@ -50,6 +53,8 @@ pub fn public(config: &mut ServiceConfig) {
         .service(at("/v1/debug-bundles/scrub").post(bundles::scrub))
         .service(at("/v1/debug-bundles/check").post(bundles::check))
         .service(at("/v1/debug-bundles/resolve").post(bundles::resolve))
+        .service(at("/v1/uploads").post(uploads::create).options(uploads::options))
+        .service(at(UPLOAD).patch(uploads::append).delete(uploads::end).head(uploads::show).post(uploads::overridden))
         .service(at("/v1/content-parts/normalize").post(content::normalize))
         .service(at("/v1/audit/events").get(audit::events))
         .service(at("/v1/audit/checkpoint").get(audit::checkpoint))
@@ -127,6 +132,14 @@ impl At {
 
     fn patch<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {
         self.answer(Method::PATCH, handler)
+    }
+
+    fn head<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {
+        self.answer(Method::HEAD, handler)
+    }
+
+    fn options<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {
+        self.answer(Method::OPTIONS, handler)
     }
 
     fn delete<A: FromRequest + 'static, H: Handler<A, Output: Responder + 'static>>(self, handler: H) -> Self {

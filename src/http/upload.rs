@@ -175,7 +175,7 @@ async fn answer(app: &Arc<App>, ingested: Ingested) -> Result<HttpResponse, ApiE
     Ok(response.json(body))
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let wrong = || ApiError::validation("Idempotency-Key: one, of 1 to 128 of A-Z a-z 0-9 . _ ~ -");
     let mut keys = headers.get_all("idempotency-key");
     let (Some(key), None) = (keys.next(), keys.next()) else {

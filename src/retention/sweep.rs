@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use super::{artifacts, late, owed};
 use crate::app::App;
 use crate::assets::library::{forget, put_end_record};
+use crate::assets::resumable;
 
 /// How many looks, assets or blobs are taken at a time: small enough that a request waits behind one step for a moment only.
 const STEP: usize = 256;
@@ -39,6 +40,8 @@ pub struct Report {
     pub removed_blobs: u64,
     /// Blobs whose bytes could not be removed; the next sweep tries again.
     pub failed_blobs: u64,
+    /// Uploads in parts that nobody went on with in time.
+    pub expired_uploads: u64,
     /// Tombstones that had their time.
     pub dropped: u64,
     /// Old claims, answers and revocations.
@@ -60,6 +63,7 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
         Err(error) => settled.and(Err(error)),
     };
     let settled = settled.and(owed.map(drop)).and(owed::note_paid(app).await);
+    report.expired_uploads = resumable::sweep(app, now).await?;
     while !app.is_stopping() {
         let (removed, failed) = remove_doomed(app).await?;
         report.removed_blobs += removed;
@@ -85,6 +89,7 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
             erased = report.erased,
             removed_blobs = report.removed_blobs,
             failed_blobs = report.failed_blobs,
+            expired_uploads = report.expired_uploads,
             dropped = report.dropped,
             "swept: {} assets ended, {} blobs removed",
             report.expired,

@@ -190,6 +190,43 @@ impl fmt::Display for BlobKey {
     }
 }
 
+/// An upload that comes in parts: a random name, which is no capability, since whoever uses it needs its tenant's credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UploadId([u8; 16]);
+
+impl UploadId {
+    /// A name that nobody has.
+    pub fn generate() -> Self {
+        Self(*Uuid::new_v4().as_bytes())
+    }
+
+    /// The sixteen bytes.
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+
+    /// The upload with these bytes.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The upload of that spelling: 32 lower-case hex digits.
+    pub fn parse(raw: &str) -> Result<Self, BadName> {
+        decode_hex(raw).map(Self).ok_or(BadName("upload"))
+    }
+
+    /// Under this key stands what is reserved for it.
+    pub(crate) fn reservation(self) -> BlobKey {
+        BlobKey(self.0)
+    }
+}
+
+impl fmt::Display for UploadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&HEXLOWER.encode(&self.0))
+    }
+}
+
 /// A SHA-256 of an asset's bytes, written in lower-case hex.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
@@ -269,7 +306,7 @@ impl fmt::Display for HoldId {
     }
 }
 
-as_text!(TenantId, RunId, ArtifactId, HoldId, AssetId, BlobKey, Digest);
+as_text!(TenantId, RunId, ArtifactId, HoldId, AssetId, BlobKey, Digest, UploadId);
 
 #[cfg(test)]
 mod tests {

@@ -46,6 +46,7 @@ pub mod ids;
 pub mod index;
 pub mod quota;
 pub mod record;
+pub mod resumable;
 pub mod retention;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -53,7 +54,7 @@ pub mod testing;
 pub use audit::{AuditEvent, AuditRow};
 pub use blob::BlobStore;
 pub use error::StorageError;
-pub use ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+pub use ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId, UploadId};
 pub use index::AssetIndex;
 pub use record::{AssetRecord, AssetView, RunRecord};
 

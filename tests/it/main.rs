@@ -49,6 +49,7 @@ mod recovery;
 mod references;
 mod remote;
 mod replicas;
+mod resumable;
 mod retention;
 mod revocation;
 mod roles;

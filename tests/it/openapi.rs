@@ -45,7 +45,7 @@ async fn every_operation_says_who_may_call_it_and_what_it_refuses() {
         for (status, needed) in [
             ("401", scope.is_some()),
             ("403", scope.is_some()),
-            ("404", path.contains("{assetId}") || path.contains("{runId}")),
+            ("404", ["{assetId}", "{runId}", "{uploadId}"].iter().any(|id| path.contains(id))),
             ("413", operation.get("requestBody").is_some()),
             ("500", true),
             ("503", true),
@@ -91,6 +91,7 @@ async fn what_is_documented_is_there_and_what_is_there_is_documented() {
             .replace("{capability}", token)
             .replace("{filename}", "name.png")
             .replace("{kind}", "media.image")
+            .replace("{uploadId}", "00112233445566778899aabbccddeeff")
             .replace("{form}", "envelope")
             .replace("{aliasOrType}", "pdf");
         assert!(!filled.contains('{'), "say what {path} is filled with");

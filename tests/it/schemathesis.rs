@@ -20,10 +20,17 @@ const EXCLUDED: &str = "positive_data_acceptance";
 
 /// How else it may refuse what the document does not allow. Some refusals come before the parameters or the body are looked at: whoever has
 /// no credential, or not its scope, hears so whatever was sent (401, 403); what is no id of anything is as unknown as an id that nobody
-/// has (404); what is over is over (410); a body beyond its limit is refused while it comes (413).
+/// has (404); what is over is over (410); another version of a protocol is not spoken (412); a body beyond its limit is refused while it comes (413).
 const SETTINGS: &str = "
 [checks.negative_data_rejection]
-expected-statuses = [400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 428, 429]
+expected-statuses = [400, 401, 403, 404, 405, 406, 409, 410, 412, 413, 415, 422, 428, 429]
+";
+
+/// What it cannot write by itself: the bytes of an upload in parts are bytes.
+const HOOKS: &str = "
+import schemathesis
+
+schemathesis.serializer.alias('application/offset+octet-stream', 'application/octet-stream')
 ";
 
 /// The same requests each time: a commit fails for what it does, not for what was thrown.
@@ -53,6 +60,7 @@ async fn is_clean(arguments: &[&str]) {
     ));
     let server = place.serve().await;
     place.write("schemathesis.toml", SETTINGS);
+    place.write("octets.py", HOOKS);
     let program = tokio::task::spawn_blocking(|| python::installed("schemathesis", VERSION, "schemathesis", "st"))
         .await
         .expect("it does not panic");
@@ -63,6 +71,7 @@ async fn is_clean(arguments: &[&str]) {
     command.args(["--phases", "examples,coverage,fuzzing,stateful"]);
     command.args(["--seed", SEED, "--request-timeout", "20", "--no-color"]).args(arguments);
     command.current_dir(place.path()).stdin(Stdio::null());
+    command.env("SCHEMATHESIS_HOOKS", "octets").env("PYTHONPATH", place.path());
     let told = tokio::task::spawn_blocking(move || ran(command)).await.expect("it does not panic");
 
     assert!(told.0, "{}", told.1);

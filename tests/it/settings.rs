@@ -54,7 +54,7 @@ async fn a_setting_that_cannot_be_stops_the_start_with_its_name_and_its_file() {
         ("remote.timeout", "[remote]\ntimeout = \"0s\"".to_owned()),
         ("remote.allow_ports", "[remote]\nallow_ports = [65536]".to_owned()),
         ("conformance.tenant", "[conformance]\ntenant = '.hidden'".to_owned()),
-        ("uploads.expire", "[uploads]\nexpire = \"1h\"".to_owned()),
+        ("uploads.expire", "[uploads]\nexpire = \"0s\"".to_owned()),
         ("limits.tenant_bytes", "[limits]\ntenant_bytes = 5".to_owned()),
         ("limits.tenant_assets", "[limits]\ntenant_assets = \"5\"".to_owned()),
         ("tenants", "[[tenants]]\nid = \".hidden\"".to_owned()),

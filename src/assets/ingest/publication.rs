@@ -6,6 +6,7 @@ use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::blob::{RecordOf, Sealed, Staging};
 use mediakeep_storage::index::{NewAsset, Published};
 use mediakeep_storage::record::{AssetRecord, AssetState, Claim, Doomed, DurableUrl, Settled};
+use mediakeep_storage::resumable::Joining;
 use mediakeep_storage::retention::after;
 use mediakeep_storage::{AssetId, AuditEvent, BlobKey, Digest, StorageError, TenantId, Timestamp, fault};
 use serde_json::json;
@@ -28,6 +29,8 @@ const FIRST_GENERATION: u32 = 1;
 pub(super) struct Publication {
     pub(super) app: Arc<App>,
     pub(super) start: Start,
+    /// The upload in parts that the bytes are of.
+    pub(super) upload: Option<Joining>,
     pub(super) members: Members,
 }
 
@@ -102,7 +105,12 @@ impl Publication {
             discard_at: after(now, self.app.settings.retention.orphan_grace.0),
             audit: self.audit(record, now),
         };
-        let (view, copy) = match self.app.index.publish(tenant, asset, &self.app.terms(tenant), now).await? {
+        let terms = self.app.terms(tenant);
+        let published = match &self.upload {
+            Some(upload) => self.app.index.publish_resumable(tenant, asset, upload.clone(), &terms, now).await?,
+            None => self.app.index.publish(tenant, asset, &terms, now).await?,
+        };
+        let (view, copy) = match published {
             Published::Stored(view) => (view, false),
             Published::Shared(view) => (view, true),
             Published::ClaimLost => {

@@ -25,6 +25,8 @@ pub(super) struct Wish {
     most: u64,
     /// More than this no upload may have.
     limit: u64,
+    /// All of it is reserved elsewhere.
+    is_reserved: bool,
 }
 
 impl Wish {
@@ -35,7 +37,12 @@ impl Wish {
             (None, Some(at_most)) => (1, at_most.min(limit).max(1)),
             (None, None) => (1, ahead(0, limit)),
         };
-        Self { least, most, limit }
+        Self { least, most, limit, is_reserved: false }
+    }
+
+    /// The same, of bytes for which something else has all reserved that they need.
+    pub(super) fn reserved_elsewhere(self, is_reserved: bool) -> Self {
+        Self { is_reserved, ..self }
     }
 }
 
@@ -56,6 +63,10 @@ impl Reservation {
         wish: Wish,
     ) -> Result<Self, AssetError> {
         let (blob, quota) = (intent.blob, app.quota(tenant));
+        if wish.is_reserved {
+            app.index.begin_upload(tenant, intent).await?;
+            return Ok(Self { blob, bytes: u64::MAX, limit: wish.limit });
+        }
         for bytes in [wish.most, wish.least] {
             match app.index.begin_reserved(tenant, intent.clone(), bytes, quota).await? {
                 Reserved::Done => return Ok(Self { blob, bytes, limit: wish.limit }),

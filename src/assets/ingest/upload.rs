@@ -136,11 +136,11 @@ impl Drop for Upload {
 }
 
 /// A claim on the request's key.
-pub(super) fn new_claim(start: &Start, key: &str, now: Timestamp) -> Claim {
+pub(super) fn new_claim(route: &str, start: &Start, key: &str, now: Timestamp) -> Claim {
     let run = start.run.as_ref().map_or("", RunId::as_str);
     Claim {
         // Neither a run nor a key can hold a slash.
-        name: format!("ingest/{run}/{key}"),
+        name: format!("{route}/{run}/{key}"),
         holder: BlobKey::generate().to_bytes(),
         lapses_at: after(now, SignedDuration::try_from(CLAIM).unwrap_or(SignedDuration::MAX)),
     }

@@ -75,7 +75,7 @@ const HEADERS: [(&str, &str); 17] = [
     ("Referrer-Policy", "`no-referrer`"),
     ("Cross-Origin-Resource-Policy", "`cross-origin`"),
     ("Access-Control-Allow-Origin", "`*`, never with credentials."),
-    ("Location", "Where the asset's metadata is."),
+    ("Location", "Where the asset's metadata is, or the upload."),
 ];
 
 const DELIVERY: [&str; 8] = [
@@ -99,6 +99,22 @@ fn parameter(name: &str) -> Option<(&'static str, Value)> {
             json!({"pattern": "^ast_[0-9a-hjkmnp-tv-z]{26}$"}),
         ),
         "runId" => ("The run.", json!({"minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._:~-]+$"})),
+        "uploadId" => ("The upload.", json!({"pattern": "^[0-9a-f]{32}$"})),
+        "Tus-Resumable" => ("The version of the protocol; another is 412.", json!({"enum": ["1.0.0"]})),
+        "Upload-Length" => ("How many bytes there will be.", json!({"pattern": "^[0-9]{1,19}$"})),
+        "Upload-Defer-Length" => ("`1`: the length is said by a later PATCH.", json!({"enum": ["1"]})),
+        "Upload-Metadata" => (
+            "Pairs of a key and its value in base64: the members of an ingest, `runId`, `filename`, `filetype`. Other keys are passed over.",
+            json!({}),
+        ),
+        "Upload-Concat" => ("`partial`, or `final;` and the URLs of partial uploads.", json!({})),
+        "Upload-Offset" => {
+            ("Where in the upload the bytes begin: where it ends now.", json!({"pattern": "^[0-9]{1,19}$"}))
+        }
+        "Upload-Checksum" => {
+            ("An algorithm of `Tus-Checksum-Algorithm` and the digest of the body in base64.", json!({}))
+        }
+        "X-HTTP-Method-Override" => ("What is meant.", json!({"enum": ["PATCH", "DELETE", "HEAD"]})),
         "holdId" => (
             "The hold, by a name of the host's own.",
             json!({"minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._:~-]+$"}),
@@ -152,6 +168,9 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         complete_parameter(parameter);
     }
+    if path == "/v1/uploads" && operation.get("requestBody").is_some() {
+        operation["requestBody"]["required"] = json!(false);
+    }
     let refusals = refusals_of(path, operation);
     let is_delivery = is_delivery(operation);
     let summary = operation["summary"].clone();
@@ -179,7 +198,7 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
         if status == "206" {
             headers.push("Content-Range");
         }
-        if status == "201" && path.ends_with("/assets") {
+        if status == "201" && (path.ends_with("/assets") || path.ends_with("/uploads")) {
             headers.push("Location");
         }
         if path.starts_with("/a/") {
@@ -200,7 +219,7 @@ fn refusals_of(path: &str, operation: &Value) -> Vec<u16> {
     if is_secured(operation) {
         refusals.extend([400, 401, 403]);
     }
-    if path.contains("{assetId}") || path.contains("{runId}") {
+    if ["{assetId}", "{runId}", "{uploadId}"].iter().any(|id| path.contains(id)) {
         refusals.push(404);
     }
     if operation.get("requestBody").is_some() {

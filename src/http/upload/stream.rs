@@ -33,6 +33,16 @@ impl Body {
         Ok(Self { payload, digest, patience: PATIENCE, is_empty: true })
     }
 
+    /// The same of a body that may have no bytes.
+    pub(in crate::http) fn or_empty(self) -> Self {
+        Self { is_empty: false, ..self }
+    }
+
+    /// Whether its bytes are good only as a whole.
+    pub(in crate::http) fn has_digest(&self) -> bool {
+        self.digest.is_some()
+    }
+
     /// The next bytes; `None` at the end, which is an end only if there were any, the digest is right and nothing was cut off.
     pub(in crate::http) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let next = tokio::time::timeout(self.patience, self.payload.next()).await;

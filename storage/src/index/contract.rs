@@ -34,6 +34,7 @@ mod owing;
 mod races;
 pub mod random;
 mod restoring;
+mod resumable;
 mod runs;
 mod stage;
 mod tombstones;
@@ -228,6 +229,19 @@ where
             each_tenant_has_a_chain_of_its_own,
             sealing_goes_on_where_it_stopped,
             an_asset_ends_with_an_event;
+        resumable:
+            parts_are_appended_one_behind_the_other,
+            a_part_is_no_upload_that_fell_silent,
+            one_writes_at_a_time,
+            what_is_reserved_for_parts_becomes_what_is_used,
+            an_upload_is_finished_once,
+            a_finished_upload_names_its_asset_until_its_time,
+            an_expired_upload_gives_back_what_it_has,
+            an_upload_that_is_given_up_is_cleared_in_steps,
+            a_length_is_said_once,
+            pieces_end_with_what_is_joined_of_them,
+            a_tenant_has_so_many_in_parts_at_most,
+            nobody_finds_the_parts_of_another_tenant;
     }
     run_races(async || {
         let index = make().await;
@@ -272,6 +286,8 @@ pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
         usage:
             no_more_is_published_than_the_quota_leaves,
             what_many_publish_and_end_is_all_counted;
+        resumable:
+            of_two_writers_one_has_the_lease;
     }
 }
 

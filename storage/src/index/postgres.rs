@@ -23,7 +23,7 @@
 //! Publications that are refused take turns with those of the same run or bytes (`turns`): hundreds at once, of equal bytes or into one run
 //! that nobody has registered, would else try in vain until their patience ends.
 //!
-//! Locks are taken in this order: a tenant's sum of use, claim, run, asset, upload, blob. What cannot keep to it (the end of an asset looks at its runs last, and
+//! Locks are taken in this order: a tenant's sum of use, upload in parts, claim, run, asset, upload, blob. What cannot keep to it (the end of an asset looks at its runs last, and
 //! an erasure at the answer of its request) does not wait for a lock but begins again. Sweeps skip what another one has locked, and
 //! share the work so.
 //!
@@ -77,12 +77,13 @@ use super::{
 };
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId, UploadId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
     ArtifactRecord, AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken,
     UploadIntent, UrlView,
 };
+use crate::resumable::{Cleared, Joining, KeptFor, Lease, Leased, Opened, Part, Resumable};
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 mod artifacts;
@@ -98,6 +99,7 @@ mod ingest;
 mod looks;
 mod owed;
 mod restore;
+mod resumable;
 mod rows;
 mod runs;
 mod sql;
@@ -232,6 +234,105 @@ impl AssetIndex for PostgresIndex {
         let run = asset.record.run.clone().map(|run| Thing::Run(tenant.clone(), run));
         let about = run.into_iter().chain([Thing::Bytes(tenant.clone(), asset.record.sha256)]).collect();
         transact!(self, sql::BEGIN, about about, tx => ingest::publish(&mut tx, tenant, &asset, terms, now))
+    }
+
+    async fn begin_resumable(
+        &self,
+        tenant: &TenantId,
+        upload: Resumable,
+        bytes: u64,
+        most: u64,
+        quota: Quota,
+    ) -> Result<Opened, StorageError> {
+        transact!(self, sql::BEGIN_BY_LOCK, tx => resumable::begin(&mut tx, tenant, &upload, bytes, most, quota))
+    }
+
+    async fn resumable(&self, tenant: &TenantId, id: UploadId) -> Result<Option<Resumable>, StorageError> {
+        resumable::find(self, tenant, id).await
+    }
+
+    async fn resumable_parts(
+        &self,
+        tenant: &TenantId,
+        id: UploadId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Part>, StorageError> {
+        resumable::parts(self, tenant, id, from, limit).await
+    }
+
+    async fn lease_resumable(
+        &self,
+        tenant: &TenantId,
+        id: UploadId,
+        lease: Lease,
+        now: Timestamp,
+    ) -> Result<Leased, StorageError> {
+        transact!(self, tx => resumable::lease(&mut tx, tenant, id, lease, now))
+    }
+
+    async fn release_resumable(&self, tenant: &TenantId, id: UploadId, holder: [u8; 16]) -> Result<(), StorageError> {
+        transact!(self, tx => resumable::release(&mut tx, tenant, id, holder))
+    }
+
+    async fn extend_resumable(
+        &self,
+        tenant: &TenantId,
+        upload: Joining,
+        bytes: u64,
+        length: Option<u64>,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError> {
+        transact!(self, sql::BEGIN_BY_LOCK, tx => resumable::extend(&mut tx, tenant, &upload, bytes, length, quota))
+    }
+
+    async fn append_resumable(
+        &self,
+        tenant: &TenantId,
+        upload: Joining,
+        part: Part,
+        kept: KeptFor,
+    ) -> Result<Option<Resumable>, StorageError> {
+        transact!(self, tx => resumable::append(&mut tx, tenant, &upload, &part, kept))
+    }
+
+    async fn publish_resumable(
+        &self,
+        tenant: &TenantId,
+        asset: NewAsset,
+        upload: Joining,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Published, StorageError> {
+        transact!(self, tx => resumable::publish(&mut tx, tenant, &asset, &upload, terms, now))
+    }
+
+    async fn finish_resumable(
+        &self,
+        tenant: &TenantId,
+        upload: Joining,
+        asset: AssetId,
+        now: Timestamp,
+    ) -> Result<bool, StorageError> {
+        transact!(self, tx => resumable::finish(&mut tx, tenant, &upload, asset, now))
+    }
+
+    async fn end_resumable(&self, tenant: &TenantId, upload: Joining, now: Timestamp) -> Result<bool, StorageError> {
+        transact!(self, tx => resumable::end(&mut tx, tenant, &upload, now))
+    }
+
+    async fn due_resumables(&self, now: Timestamp, limit: usize) -> Result<Vec<(TenantId, UploadId)>, StorageError> {
+        resumable::due(self, now, limit).await
+    }
+
+    async fn clear_resumable(
+        &self,
+        tenant: &TenantId,
+        id: UploadId,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Cleared, StorageError> {
+        transact!(self, tx => resumable::clear(&mut tx, tenant, id, limit, now))
     }
 
     async fn find(&self, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRecord>, StorageError> {

@@ -41,12 +41,13 @@ use super::{
 };
 use crate::audit::{AuditEvent, AuditRow};
 use crate::error::StorageError;
-use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId, UploadId};
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{
     ArtifactRecord, AssetRecord, AssetView, Claim, Doomed, Hold, HoldOn, MintedUrl, Owed, RunRecord, RunView, Taken,
     UploadIntent, UrlView,
 };
+use crate::resumable::{Cleared, Joining, KeptFor, Lease, Leased, Opened, Part, Resumable};
 use crate::retention::{Protector, RunConflict, RunUpdate, Terms};
 
 mod artifacts;
@@ -65,6 +66,7 @@ mod looks;
 mod owed;
 mod packed;
 mod restore;
+mod resumable;
 mod rows;
 mod runs;
 mod shared;
@@ -191,6 +193,118 @@ impl AssetIndex for SledIndex {
     ) -> Result<Published, StorageError> {
         let (tenant, terms) = (tenant.clone(), *terms);
         self.writer.apply(Room::Takes, move |draft| ingest::publish(draft, &tenant, asset, &terms, now)).await
+    }
+
+    async fn begin_resumable(
+        &self,
+        tenant: &TenantId,
+        upload: Resumable,
+        bytes: u64,
+        most: u64,
+        quota: Quota,
+    ) -> Result<Opened, StorageError> {
+        let tenant = tenant.clone();
+        let begin = move |draft: &mut _| resumable::begin(draft, &tenant, &upload, bytes, most, quota);
+        self.writer.apply(Room::Takes, begin).await
+    }
+
+    async fn resumable(&self, tenant: &TenantId, id: UploadId) -> Result<Option<Resumable>, StorageError> {
+        resumable::find(self.core.rows(), tenant, id)
+    }
+
+    async fn resumable_parts(
+        &self,
+        tenant: &TenantId,
+        id: UploadId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Part>, StorageError> {
+        let tenant = tenant.clone();
+        self.walk(move |core| resumable::parts(core.rows(), &tenant, id, from, limit)).await
+    }
+
+    async fn lease_resumable(
+        &self,
+        tenant: &TenantId,
+        id: UploadId,
+        lease: Lease,
+        now: Timestamp,
+    ) -> Result<Leased, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| resumable::lease(draft, &tenant, id, lease, now)).await
+    }
+
+    async fn release_resumable(&self, tenant: &TenantId, id: UploadId, holder: [u8; 16]) -> Result<(), StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| resumable::release(draft, &tenant, id, holder)).await
+    }
+
+    async fn extend_resumable(
+        &self,
+        tenant: &TenantId,
+        upload: Joining,
+        bytes: u64,
+        length: Option<u64>,
+        quota: Quota,
+    ) -> Result<Reserved, StorageError> {
+        let tenant = tenant.clone();
+        let extend = move |draft: &mut _| resumable::extend(draft, &tenant, &upload, bytes, length, quota);
+        self.writer.apply(Room::Takes, extend).await
+    }
+
+    async fn append_resumable(
+        &self,
+        tenant: &TenantId,
+        upload: Joining,
+        part: Part,
+        kept: KeptFor,
+    ) -> Result<Option<Resumable>, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Takes, move |draft| resumable::append(draft, &tenant, &upload, &part, kept)).await
+    }
+
+    async fn publish_resumable(
+        &self,
+        tenant: &TenantId,
+        asset: NewAsset,
+        upload: Joining,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Published, StorageError> {
+        let (tenant, terms) = (tenant.clone(), *terms);
+        let publish = move |draft: &mut _| resumable::publish(draft, &tenant, asset, &upload, &terms, now);
+        self.writer.apply(Room::Takes, publish).await
+    }
+
+    async fn finish_resumable(
+        &self,
+        tenant: &TenantId,
+        upload: Joining,
+        asset: AssetId,
+        now: Timestamp,
+    ) -> Result<bool, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| resumable::finish(draft, &tenant, &upload, asset, now)).await
+    }
+
+    async fn end_resumable(&self, tenant: &TenantId, upload: Joining, now: Timestamp) -> Result<bool, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| resumable::end(draft, &tenant, &upload, now)).await
+    }
+
+    async fn due_resumables(&self, now: Timestamp, limit: usize) -> Result<Vec<(TenantId, UploadId)>, StorageError> {
+        self.walk(move |core| resumable::due(core.rows(), now, limit)).await
+    }
+
+    async fn clear_resumable(
+        &self,
+        tenant: &TenantId,
+        id: UploadId,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Cleared, StorageError> {
+        let tenant = tenant.clone();
+        self.writer.apply(Room::Makes, move |draft| resumable::clear(draft, &tenant, id, limit, now)).await
     }
 
     async fn find(&self, tenant: &TenantId, id: AssetId) -> Result<Option<AssetRecord>, StorageError> {

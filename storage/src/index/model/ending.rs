@@ -222,8 +222,10 @@ impl State {
         for blob in &mut self.blobs {
             let due = match blob.life {
                 Life::Uploading(alive_at) => alive_at < uploads_before,
-                Life::Shareable(_, Some(remove_at)) | Life::Copy(remove_at) => remove_at <= now,
-                Life::Shareable(_, None) | Life::Doomed => false,
+                Life::Shareable(_, Some(remove_at)) | Life::Copy(remove_at) | Life::Part(Some(remove_at)) => {
+                    remove_at <= now
+                }
+                Life::Shareable(_, None) | Life::Part(None) | Life::Doomed => false,
             };
             if due && doomed.len() < limit {
                 blob.life = Life::Doomed;
@@ -251,7 +253,11 @@ impl State {
         let Some(blob) = self.blob_mut(tenant, key) else {
             return false;
         };
-        if !needed && matches!(blob.life, Life::Shareable(_, Some(remove_at)) if remove_at <= now) {
+        let condemned = |life| match life {
+            Life::Shareable(_, remove_at) | Life::Part(remove_at) => remove_at,
+            _ => None,
+        };
+        if !needed && condemned(blob.life).is_some_and(|remove_at| remove_at <= now) {
             blob.life = Life::Doomed;
         }
         blob.life == Life::Doomed

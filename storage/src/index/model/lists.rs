@@ -47,6 +47,9 @@ impl State {
     }
 
     fn holders(&self, blob: &Blob) -> u64 {
+        if blob.life == Life::Part(None) {
+            return 1;
+        }
         let holds = |record: &&AssetRecord| record.tenant == blob.tenant && record.blob == blob.key && record.is_live();
         self.assets.iter().filter(holds).count() as u64
     }

@@ -31,6 +31,8 @@ pub(super) struct State {
     pub(super) hold_numbers: Vec<(TenantId, u64)>,
     pub(super) waiting: Vec<(TenantId, AuditEvent)>,
     pub(super) sealed: Vec<(TenantId, AuditRow)>,
+    /// Uploads in parts.
+    pub(super) in_parts: Vec<super::resumable::InParts>,
     /// The terms that were last heard of: what is due is asked for without any.
     pub(super) terms: Option<Terms>,
 }
@@ -61,6 +63,8 @@ pub(super) enum Life {
     /// Assets hold it, or held it and it goes at that time.
     Shareable(Digest, Option<Timestamp>),
     Copy(Timestamp),
+    /// An upload holds it as one of its parts, or did and it goes at that time.
+    Part(Option<Timestamp>),
     Doomed,
 }
 

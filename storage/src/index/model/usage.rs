@@ -8,7 +8,8 @@ use crate::record::UploadIntent;
 impl State {
     pub(super) fn usage(&self, tenant: &TenantId) -> Usage {
         let live = self.assets.iter().filter(|record| record.tenant == *tenant && record.is_live());
-        let reserved = self.reserved.iter().filter(|(owner, key, _)| owner == tenant && self.is_uploading(owner, *key));
+        let counts = |owner: &TenantId, key| self.is_uploading(owner, key) || self.is_open_in_parts(owner, key);
+        let reserved = self.reserved.iter().filter(|(owner, key, _)| owner == tenant && counts(owner, *key));
         Usage {
             bytes: live.clone().map(|record| record.bytes).sum(),
             assets: live.count() as u64,
@@ -54,11 +55,11 @@ impl State {
         self.blobs.iter().find(own).is_some_and(|blob| matches!(blob.life, Life::Uploading(_)))
     }
 
-    fn reservation(&self, tenant: &TenantId, key: BlobKey) -> Option<u64> {
+    pub(super) fn reservation(&self, tenant: &TenantId, key: BlobKey) -> Option<u64> {
         self.reserved.iter().find(|(owner, blob, _)| owner == tenant && *blob == key).map(|(.., bytes)| *bytes)
     }
 
-    fn put_reservation(&mut self, tenant: &TenantId, key: BlobKey, bytes: u64) {
+    pub(super) fn put_reservation(&mut self, tenant: &TenantId, key: BlobKey, bytes: u64) {
         self.reserved.retain(|(owner, blob, _)| owner != tenant || *blob != key);
         self.reserved.push((tenant.clone(), key, bytes));
     }

@@ -163,6 +163,17 @@ pub(super) async fn hold(tx: &mut Tx, record: &AssetRecord, discard_at: Timestam
     Ok(Holding::Shared(key))
 }
 
+/// An upload in parts holds the announced blob as one of them; says whether it was announced.
+pub(super) async fn hold_part(tx: &mut Tx, owner: &TenantId, key: BlobKey, bytes: u64) -> Worked<bool> {
+    let Some(announced) = lock(tx, owner, key).await?.filter(Blob::announced) else {
+        return Ok(false);
+    };
+    // Without a digest: nothing shares it.
+    let held = Blob { state: State::Held { holders: 1 }, bytes: Some(bytes), asset: None, ..announced.clone() };
+    put(tx, vec![(announced, held)]).await?;
+    Ok(true)
+}
+
 /// A live asset holds its blob, which is there.
 pub(super) async fn restore_live(tx: &mut Tx, record: &AssetRecord) -> Worked<()> {
     let (owner, key) = (&record.tenant, record.blob);

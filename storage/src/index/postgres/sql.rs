@@ -427,4 +427,19 @@ statements! {
         ON CONFLICT (tenant) DO UPDATE SET seq = EXCLUDED.seq, hash = EXCLUDED.hash";
     SEAL_DONE = "DELETE FROM mk_audit_waiting WHERE number = ANY($1::bigint[])";
     AUDIT_ROWS = "SELECT record FROM mk_audit_rows WHERE tenant = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
+    RESUMABLE_NEW = "INSERT INTO mk_resumable (tenant, upload, record) VALUES ($1, $2, $3)";
+    RESUMABLE = "SELECT record FROM mk_resumable WHERE tenant = $1 AND upload = $2";
+    RESUMABLE_LOCK = "SELECT record FROM mk_resumable WHERE tenant = $1 AND upload = $2 FOR UPDATE";
+    RESUMABLE_PUT = "UPDATE mk_resumable SET record = $3 WHERE tenant = $1 AND upload = $2";
+    RESUMABLE_DROP = "DELETE FROM mk_resumable WHERE tenant = $1 AND upload = $2";
+    RESUMABLE_LOOK_IN = "INSERT INTO mk_resumable_looks (at, tenant, upload) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    RESUMABLE_LOOK_OUT = "DELETE FROM mk_resumable_looks WHERE at = $1 AND tenant = $2 AND upload = $3";
+    RESUMABLES_DUE = "SELECT tenant, upload FROM mk_resumable_looks WHERE at <= $1 ORDER BY at, tenant, upload LIMIT $2";
+    RESUMABLE_PART_NEW = "INSERT INTO mk_resumable_parts (tenant, upload, begins, bytes, blob) VALUES ($1, $2, $3, $4, $5)";
+    RESUMABLE_PARTS = "SELECT begins, bytes, blob FROM mk_resumable_parts \
+        WHERE tenant = $1 AND upload = $2 AND begins >= $3 ORDER BY begins LIMIT $4";
+    RESUMABLE_PARTS_DROP = "DELETE FROM mk_resumable_parts WHERE tenant = $1 AND upload = $2 AND begins <= $3";
+    RESERVED_COUNT = "SELECT count(*) FROM (SELECT 1 FROM mk_reserved WHERE tenant = $1 LIMIT $2) r";
+    RESERVED_DROP = "DELETE FROM mk_reserved WHERE tenant = $1 AND blob = $2";
 }

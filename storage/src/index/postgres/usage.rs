@@ -96,7 +96,7 @@ async fn put(tx: &mut Tx, owner: &TenantId, blob: BlobKey, bytes: u64) -> Worked
 }
 
 /// Whether the quota allows it; if there is one, nobody else is told so for this tenant until the transition is over.
-async fn allowed(tx: &mut Tx, owner: &TenantId, blob: BlobKey, bytes: u64, quota: Quota) -> Worked<bool> {
+pub(super) async fn allowed(tx: &mut Tx, owner: &TenantId, blob: BlobKey, bytes: u64, quota: Quota) -> Worked<bool> {
     if !quota.is_bounded() {
         return Ok(true);
     }

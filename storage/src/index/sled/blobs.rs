@@ -98,6 +98,17 @@ pub(super) fn hold(draft: &mut Draft, record: &AssetRecord, discard_at: Timestam
     Ok(Holding::Shared(shared))
 }
 
+/// An upload in parts holds the announced blob as one of them; says whether it was announced.
+pub(super) fn hold_part(draft: &mut Draft, tenant: &TenantId, blob: BlobKey, bytes: u64) -> Result<bool, StorageError> {
+    let Some(announced) = draft.rows().blob(tenant, blob)?.filter(BlobEntry::is_announced) else {
+        return Ok(false);
+    };
+    // Without a digest: nothing shares it.
+    let held = BlobEntry { state: BlobState::Held { holders: 1 }, bytes: Some(bytes), sha256: None, asset: None };
+    draft.put_blob(tenant, blob, Some(&announced), &held)?;
+    Ok(true)
+}
+
 /// One asset less holds the blob; the last one condemns it.
 pub(super) fn release(
     draft: &mut Draft,

@@ -33,6 +33,9 @@
 //! | `P` | number | an audit event that waits for its place, in the order of writing |
 //! | `E` | tenant, seq | a sealed audit row |
 //! | `H` | tenant | the last sealed row's seq and hash |
+//! | `J` | tenant, upload | an upload in parts; what is reserved for it stands in `q`, under its name |
+//! | `j` | tenant, upload, offset | one of its parts |
+//! | `W` | time, tenant, upload | when it is looked at |
 //! | `M` | | the version of this layout |
 //!
 //! - **Tenants, runs and artifacts** end with a zero byte, which no name holds: the range of tenant `a` has nothing of tenant `ab`, and keys sort
@@ -41,7 +44,7 @@
 //! - **Times** are nanoseconds as 128 bits, most significant byte first, sign bit turned: keys sort as the times do, before 1970 too.
 //! - **A place** counts an asset's references from 0 and is written complemented, so that the newest comes first. It is a count and
 //!   not a time, because two references may be of the same instant and clocks may step back.
-//! - **Queues** (`L`, `U`, `C`, `T`) hold nothing but the key. The row that an entry belongs to knows the entry's time, so an entry
+//! - **Queues** (`L`, `U`, `C`, `T`, `W`) hold nothing but the key. The row that an entry belongs to knows the entry's time, so an entry
 //!   moves when its row changes and never multiplies.
 
 use std::str::FromStr;
@@ -49,7 +52,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::error::StorageError;
-use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId};
+use crate::ids::{ArtifactId, AssetId, BlobKey, Digest, HoldId, RunId, TenantId, UploadId};
 use crate::index::codec::corrupt;
 use crate::index::{Look, LookAt};
 use crate::record::HoldOn;
@@ -86,6 +89,10 @@ pub(super) enum Space {
     Waiting = b'P',
     Events = b'E',
     Heads = b'H',
+    Resumables = b'J',
+    ResumableParts = b'j',
+    ResumableLooks = b'W',
+    ResumableReserved = b'y',
     Meta = b'M',
 }
 
@@ -201,6 +208,28 @@ impl Key {
         Self::of(Space::Doomed, tenant).bytes(&blob.to_bytes())
     }
 
+    pub(super) fn resumable(tenant: &TenantId, id: UploadId) -> Self {
+        Self::of(Space::Resumables, tenant).bytes(&id.to_bytes())
+    }
+
+    /// What is reserved for it.
+    pub(super) fn resumable_reserved(tenant: &TenantId, id: UploadId) -> Self {
+        Self::of(Space::ResumableReserved, tenant).bytes(&id.to_bytes())
+    }
+
+    /// The parts of an upload.
+    pub(super) fn resumable_parts(tenant: &TenantId, id: UploadId) -> Self {
+        Self::of(Space::ResumableParts, tenant).bytes(&id.to_bytes())
+    }
+
+    pub(super) fn resumable_part(tenant: &TenantId, id: UploadId, offset: u64) -> Self {
+        Self::resumable_parts(tenant, id).number(offset)
+    }
+
+    pub(super) fn resumable_look(at: Timestamp, tenant: &TenantId, id: UploadId) -> Self {
+        Self::space(Space::ResumableLooks).time(at).name(tenant.as_str()).bytes(&id.to_bytes())
+    }
+
     /// The delivery URLs with this label.
     pub(super) fn label(tenant: &TenantId, label: &str) -> Self {
         Self::of(Space::Labels, tenant).number(label.len() as u64).bytes(label.as_bytes())
@@ -313,6 +342,12 @@ impl<'k> Parts<'k> {
     /// The blob of a key in `Uploads` or `Condemned`, and its time.
     pub(super) fn blob_at(mut self) -> Result<(Timestamp, TenantId, BlobKey), StorageError> {
         Ok((self.time()?, self.name()?, self.blob()?))
+    }
+
+    /// The upload of a key in `ResumableLooks`.
+    pub(super) fn resumable_look(mut self) -> Result<(TenantId, UploadId), StorageError> {
+        self.time()?;
+        Ok((self.name()?, UploadId::from_bytes(self.bytes()?)))
     }
 
     /// The key of the row that a key in `Tidy` speaks of.

@@ -9,10 +9,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::owed::OwedRow;
+use super::resumable::PartRow;
 use super::rows::{ClaimRow, HeadRow, RevokedRow};
 use crate::error::StorageError;
 use crate::index::codec;
 use crate::record::{ArtifactRecord, Hold, UrlRecord};
+use crate::resumable::Resumable;
 
 mod events;
 mod held;
@@ -46,7 +48,7 @@ macro_rules! in_json {
     )*};
 }
 
-in_json!(ArtifactRecord, ClaimRow, HeadRow, Hold, OwedRow, RevokedRow, UrlRecord, u32, u64);
+in_json!(ArtifactRecord, ClaimRow, HeadRow, Hold, OwedRow, PartRow, Resumable, RevokedRow, UrlRecord, u32, u64);
 
 /// A row whose members have no names. Version 1 has them as JSON.
 pub(super) trait Packed: DeserializeOwned {

@@ -4,7 +4,8 @@
 //! uploads of one tenant share only the last of these rows is written. A tenant of whom no sum is kept, because an earlier version wrote
 //! its rows, is counted the first time.
 //!
-//! A reservation stands in the row of the announced blob, and so it ends with the announcement, however that ends. An earlier version
+//! A reservation stands in the row of the announced blob, and so it ends with the announcement, however that ends; that of an upload in
+//! parts, beside which no blob is announced, in a row of its own. An earlier version
 //! had a row of its own for each, in a space of their own: [`take_over`] brings them here.
 
 use super::blobs;
@@ -13,7 +14,7 @@ use super::keys::{Key, Parts, Space};
 use super::packed::Row;
 use super::rows::{AssetRow, BlobEntry, BlobState, Sum};
 use crate::error::StorageError;
-use crate::ids::{BlobKey, TenantId};
+use crate::ids::{BlobKey, TenantId, UploadId};
 use crate::index::codec::corrupt;
 use crate::quota::{Counted, Quota, Reserved, Usage};
 use crate::record::{AssetRecord, UploadIntent};
@@ -54,6 +55,32 @@ pub(super) fn reserve(
     }
     blobs::announce(draft, tenant, &UploadIntent { blob, alive_at, asset }, there.as_ref(), Some(bytes))?;
     Ok(Reserved::Done)
+}
+
+/// Reserves for an upload in parts, beside which no blob is announced; or has its reservation grow.
+pub(super) fn reserve_in_parts(
+    draft: &mut Draft,
+    tenant: &TenantId,
+    id: UploadId,
+    bytes: u64,
+    quota: Quota,
+) -> Result<Reserved, StorageError> {
+    let before = draft.rows().reserved_in_parts(tenant, id)?;
+    if quota.is_bounded() && !quota.allows(&draft.rows().usage(tenant)?, before, bytes) {
+        return Ok(Reserved::OverQuota);
+    }
+    let after = bytes.max(before.unwrap_or(0));
+    draft.change_reserved(tenant, before, Some(after))?;
+    draft.put_raw(Key::resumable_reserved(tenant, id), &after.to_be_bytes());
+    Ok(Reserved::Done)
+}
+
+/// Gives back what is reserved for an upload in parts.
+pub(super) fn release_in_parts(draft: &mut Draft, tenant: &TenantId, id: UploadId) -> Result<(), StorageError> {
+    let before = draft.rows().reserved_in_parts(tenant, id)?;
+    draft.change_reserved(tenant, before, None)?;
+    draft.delete(Key::resumable_reserved(tenant, id));
+    Ok(())
 }
 
 fn allows(
@@ -134,6 +161,10 @@ impl Rows<'_> {
         Ok(Counted { kept: self.usage(tenant)?, counted: self.count(tenant)?.into() })
     }
 
+    fn reserved_in_parts(self, tenant: &TenantId, id: UploadId) -> Result<Option<u64>, StorageError> {
+        self.get(&Key::resumable_reserved(tenant, id))?.map(|raw| number(&raw)).transpose()
+    }
+
     fn sum(self, tenant: &TenantId) -> Result<Sum, StorageError> {
         match self.read("usage", &Key::of(Space::Usage, tenant))? {
             Some(sum) => Ok(sum),
@@ -158,6 +189,10 @@ impl Rows<'_> {
                 sum.reserved_bytes = sum.reserved_bytes.saturating_add(bytes);
                 sum.reserved_assets += 1;
             }
+        }
+        for row in self.scan(&Key::of(Space::ResumableReserved, tenant)) {
+            sum.reserved_bytes = sum.reserved_bytes.saturating_add(number(&row?.1)?);
+            sum.reserved_assets += 1;
         }
         Ok(sum)
     }

@@ -32,6 +32,9 @@ const FILL: &str = "
     INSERT INTO mk_used (tenant, bytes, assets) SELECT 'tenant-' || n, n, 1 FROM generate_series(1, 100000) n;
     INSERT INTO mk_reserved SELECT 'tenant-' || n, decode(md5(n::text), 'hex'), n FROM generate_series(1, 100000) n;
     INSERT INTO mk_owed SELECT tenant, blob, '\\x01' FROM mk_blobs;
+    INSERT INTO mk_resumable SELECT tenant, blob, '\\x01' FROM mk_blobs;
+    INSERT INTO mk_resumable_parts SELECT tenant, blob, 0, 1, blob FROM mk_blobs;
+    INSERT INTO mk_resumable_looks SELECT bytes, tenant, blob FROM mk_blobs;
     INSERT INTO mk_hold_numbers SELECT 'tenant-' || n, n FROM generate_series(1, 100000) n;
     INSERT INTO mk_tidy SELECT bytes, 0, tenant, blob FROM mk_blobs;
     INSERT INTO mk_audit_waiting (tenant, event) SELECT 'acme', '\\x01' FROM generate_series(1, 100000) n;
@@ -110,6 +113,7 @@ fn every_statement_is_in_the_list() {
         include_str!("../looks.rs"),
         include_str!("../owed.rs"),
         include_str!("../restore.rs"),
+        include_str!("../resumable.rs"),
         include_str!("../runs.rs"),
         include_str!("../turns.rs"),
         include_str!("../tx.rs"),

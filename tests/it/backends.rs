@@ -29,6 +29,7 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ("command_line::the_openapi_document_needs_no_configuration", "needs no index"),
     ("crash::an_index_that_was_cut_off_while_it_was_made_is_made_anew", "cuts off a file of sled's"),
     ("documents::", "reads source files"),
+    ("full_disk::a_bundle_to_scrub_is_refused", "fills the disk under the store's files"),
     ("full_disk::a_disk_full_of_bytes", "fills the disk under the store's files"),
     ("full_disk::a_disk_full_under_the_index", "fills the disk under sled's file"),
     ("full_disk::an_index_whose_disk_fills", "fills the disk under sled's file"),

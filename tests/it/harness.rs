@@ -104,11 +104,12 @@ impl Host {
         let fresh = (1..).map(|n| folder.path().join(format!("anew-{n}"))).find(|path| !path.exists());
         let index = Home::new(kind, &fresh.expect("there are numbers enough")).await;
         settings.index.url = index.url().into();
-        let app = App::open_for_rebuild(settings.clone(), clock.clone(), &base_url).await.expect("an empty place");
-        let report = rebuild::rebuild(&app).await.expect("a store that answers");
+        let opened = Box::pin(App::open_for_rebuild(settings.clone(), clock.clone(), &base_url)).await;
+        let app = opened.expect("an empty place");
+        let report = Box::pin(rebuild::rebuild(&app)).await.expect("a store that answers");
         app.close().await;
         drop(app);
-        (Self::serve(settings, clock, folder, store, index).await, report)
+        (Box::pin(Self::serve(settings, clock, folder, store, index)).await, report)
     }
 
     /// The service's parts, for a look behind the scenes.

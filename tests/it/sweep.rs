@@ -162,6 +162,9 @@ async fn ended(host: &Host, run: &str) -> usize {
     host.app().index.page(&tenant, &query, &terms).await.expect("a page").len()
 }
 
+/// So many publications of a crowd are under way at a time: what more at once do is the storage's own story.
+const AT_ONCE: usize = 100;
+
 /// Puts copies of the run's one asset into the index, all of them holding its blob.
 pub(crate) async fn crowd(host: &Host, run: &str, count: usize) {
     use mediakeep_storage::audit::{AuditEvent, AuditKind};
@@ -182,8 +185,8 @@ pub(crate) async fn crowd(host: &Host, run: &str, count: usize) {
         let asset = NewAsset { record, settled: None, recorded: None, discard_at: now, audit };
         app.index.publish(&tenant, asset, &terms, now).await.expect("an asset");
     };
-    for step in 0..count.div_ceil(500) {
-        futures_util::future::join_all((step * 500..count.min((step + 1) * 500)).map(publish)).await;
+    for step in 0..count.div_ceil(AT_ONCE) {
+        futures_util::future::join_all((step * AT_ONCE..count.min((step + 1) * AT_ONCE)).map(publish)).await;
     }
 }
 

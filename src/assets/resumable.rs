@@ -5,7 +5,7 @@
 //! - Bytes that an offset was told for are kept, until they are an asset's or the upload ends: neither a broken connection nor a crash
 //!   takes them back. What came before a connection broke is kept too, unless it was sent with a digest that only the whole can show.
 //! - One writes at a time, over all replicas. A writer that died keeps others out for a minute at most.
-//! - The last byte makes the asset, through the one way in ([`Ingest`]): whoever uploads in parts gets the same sniffing, digest, quota,
+//! - The last byte makes the asset, through the one way in ([`super::ingest::Ingest`]): whoever uploads in parts gets the same sniffing, digest, quota,
 //!   recovery record, audit row and answers as everybody else. Publication and end of the upload are one transition, so no crash and no
 //!   retry makes two assets of one upload. Until it has happened, whoever asks for the complete upload has it happen.
 //! - What is announced is reserved of the tenant's quota until the asset takes its place, or the upload ends.

@@ -94,7 +94,7 @@ async fn the_media_type_is_the_one_that_is_preferred() {
 }
 
 #[tokio::test]
-async fn an_isolation_check_tries_artifacts_and_what_they_name() {
+async fn the_check_of_tenants_tries_artifacts_and_what_they_name() {
     let host = Host::start().await;
     let owner = host.owner("acme");
     let asset = owner.upload_loose(png(3, 3)).await;

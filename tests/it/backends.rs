@@ -62,6 +62,7 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ),
     ("settings::a_variable_wins_over_the_file_and_both_over_the_default", "needs no index"),
     ("sniffer::", "needs no index"),
+    ("sweep::nothing_is_left_of_runs", "counts folders, of which a bucket has none"),
     (
         "sweep::ten_thousand_assets_follow_one_put",
         "ten thousand transactions that want one blob's row take minutes; other stories of the sweep have hundreds",

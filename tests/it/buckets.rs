@@ -61,7 +61,7 @@ async fn a_bucket_that_is_out_of_order_is_a_503_and_works_again_when_it_does() {
     let kept = server.upload(noise(200_000, 1)).await;
     let out_of_order = |times| {
         for method in ["PUT", "GET", "HEAD"] {
-            place.store().server().misbehave(Misdeed { method, names: "/blobs/", times, what: What::Refuse(503) });
+            place.store().server().misbehave(Misdeed { method, names: "/blobs", times, what: What::Refuse(503) });
         }
     };
 

@@ -154,7 +154,11 @@ async fn a_schema_of_an_earlier_version_is_brought_up_to_date_by_however_many_st
     let database = testing::database().await;
     let url = database.url();
     open(url).await.close().await;
-    administer(url, "DROP INDEX mk_looks_of_tenant; UPDATE mk_schema SET version = 1".into()).await;
+    administer(
+        url,
+        "DROP TABLE mk_resumable, mk_resumable_parts, mk_resumable_looks; UPDATE mk_schema SET version = 3".into(),
+    )
+    .await;
 
     let opening = [(); 4].map(|()| {
         let url = url.to_owned();
@@ -165,7 +169,7 @@ async fn a_schema_of_an_earlier_version_is_brought_up_to_date_by_however_many_st
         one.await.expect("it opens");
     }
     // Both would fail if the migration had not been made.
-    administer(url, "DROP INDEX mk_looks_of_tenant; ALTER TABLE mk_schema ADD CHECK (version = 2)".into()).await;
+    administer(url, "DROP TABLE mk_resumable, mk_resumable_parts, mk_resumable_looks; ALTER TABLE mk_schema ADD CHECK (version = 4)".into()).await;
 }
 
 #[tokio::test]

@@ -42,10 +42,6 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ),
     ("middle::", "needs no index"),
     ("moving::", "names its stores itself"),
-    (
-        "policy::settings_that_would_end_more_than_a_thousand",
-        "a thousand ends that want the rows of five blobs take minutes; other stories of terms have fewer",
-    ),
     ("power::", "traces what is written to sled's file"),
     ("quickstart::", "its index is always sled"),
     ("replicas::", "names its index and its store itself"),

@@ -42,6 +42,10 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ),
     ("middle::", "needs no index"),
     ("moving::", "names its stores itself"),
+    (
+        "policy::settings_that_would_end_more_than_a_thousand",
+        "a thousand ends in a bucket take longer than the story waits",
+    ),
     ("power::", "traces what is written to sled's file"),
     ("quickstart::", "its index is always sled"),
     ("replicas::", "names its index and its store itself"),

@@ -41,9 +41,13 @@ impl Failed {
         matches!(self, Self::Sql(error) if is_refusal(error))
     }
 
-    /// Whether somebody else is making the same table, row or index at this moment.
+    /// Whether somebody else is making the same table, type, row or index at this moment.
+    ///
+    /// `IF NOT EXISTS` looks and then makes: what came in between is an object that exists (42P07, 42710) or, while the other has not
+    /// committed, a row of the catalogue that does (23505).
     pub(super) fn is_meeting(&self) -> bool {
-        matches!(self, Self::Sql(error) if matches!(code(error).as_deref(), Some("23505" | "40001" | "42P07" | "55P03")))
+        self.is_refusal()
+            || matches!(self, Self::Sql(error) if matches!(code(error).as_deref(), Some("23505" | "42710" | "42P07")))
     }
 
     /// The same for callers.

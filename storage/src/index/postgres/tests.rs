@@ -137,6 +137,24 @@ async fn two_that_open_an_empty_database_at_once_both_have_an_index() {
 }
 
 #[tokio::test]
+async fn whoever_meets_half_of_a_table_that_is_being_made_waits_for_it() {
+    let database = testing::database().await;
+    let url = database.url();
+    // A table comes with a type of its name, and between the two whoever makes the same table finds just that.
+    administer(url, "CREATE TYPE mk_schema AS ENUM ('half')".into()).await;
+
+    let opening = tokio::spawn({
+        let url = url.to_owned();
+        async move { open(&url).await.close().await }
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!opening.is_finished(), "it waits");
+    administer(url, "DROP TYPE mk_schema".into()).await;
+
+    opening.await.expect("it opens");
+}
+
+#[tokio::test]
 async fn a_schema_from_the_future_is_refused_with_what_to_do() {
     let database = testing::database().await;
     let url = database.url();

@@ -1,7 +1,7 @@
 //! The audit log's rows and the hash that chains them.
 //!
 //! A transition writes its [`AuditEvent`] in its own transaction; a sealer gives the waiting rows their place in the tenant's chain
-//! within a second ([`crate::AssetIndex::seal_audit`]). The chain promises that a row changed, dropped or reordered is found; that
+//! within a second ([`crate::index::Upkeep::seal_audit`]). The chain promises that a row changed, dropped or reordered is found; that
 //! the whole tail was cut is found only by whoever kept a checkpoint. A row never holds a capability or a credential: URLs are named
 //! by their `urlId`, principals by their key's id.
 

@@ -116,6 +116,15 @@ impl BlobStore {
         matches!(self.way, Way::Objects(_)).then_some(object::LARGEST)
     }
 
+    /// How many things whoever is in no hurry may ask of it at a time. Over a network they share the wait. On this machine's own disk each
+    /// of them is a thread that wants a processor, and whoever is served meanwhile waits behind all of them.
+    pub fn side_by_side(&self) -> usize {
+        match self.way {
+            Way::Files(_) => std::env::var("MK_SIDE").ok().and_then(|v| v.parse().ok()).unwrap_or(4),
+            Way::Objects(_) => 32,
+        }
+    }
+
     /// A place to write a new blob to.
     pub fn stage(&self, tenant: &TenantId, blob: BlobKey) -> Staging {
         let stage = match &self.way {

@@ -23,11 +23,11 @@
 //!
 //! # The life of a blob
 //!
-//! An upload is announced ([`AssetIndex::begin_upload`]) before its bytes are sealed, so that whatever a crash leaves behind has a row
-//! that names it. [`AssetIndex::publish`] turns the announcement into an asset; equal bytes of one tenant share the blob that is
+//! An upload is announced ([`index::Uploads::begin_upload`]) before its bytes are sealed, so that whatever a crash leaves behind has a row
+//! that names it. [`index::Uploads::publish`] turns the announcement into an asset; equal bytes of one tenant share the blob that is
 //! already there, and the newcomer's copy is put on the list of doomed blobs. When the last asset that holds a blob ends, the blob is
-//! condemned to go at a stated time; a new upload of the same bytes before then rescues it. [`AssetIndex::doom`] takes what is past
-//! its time out of reach of any rescue *before* its bytes are touched, and [`AssetIndex::forget`] drops the row *after* they are gone:
+//! condemned to go at a stated time; a new upload of the same bytes before then rescues it. [`index::Ends::doom`] takes what is past
+//! its time out of reach of any rescue *before* its bytes are touched, and [`index::Ends::forget`] drops the row *after* they are gone:
 //! a crash at any point repeats work and loses nothing.
 //!
 //! # Deliberately absent

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
+use mediakeep_storage::TenantId;
+use mediakeep_storage::index::Upkeep;
 use mediakeep_storage::index::sled::{SledIndex, SledOptions};
-use mediakeep_storage::{AssetIndex, TenantId};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection, Row};
 

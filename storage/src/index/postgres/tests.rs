@@ -4,13 +4,15 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use sqlx::{Connection, Executor, PgConnection};
 use url::Url;
 
 use super::*;
-use crate::audit::AuditKind;
-use crate::index::LookAt;
+use crate::audit::{AuditEvent, AuditKind};
+use crate::ids::{AssetId, RunId, TenantId};
 use crate::index::contract::{self, Subject};
+use crate::index::{AssetQuery, Assets, Ends, Look, LookAt, RunErasure, Upkeep, Urls};
 use crate::record::AssetState;
 use crate::testing;
 

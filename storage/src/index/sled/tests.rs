@@ -7,9 +7,12 @@ use jiff::Timestamp;
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::keys::{Key, Space};
 use super::*;
-use crate::audit::AuditKind;
+use crate::audit::{AuditEvent, AuditKind};
+use crate::ids::TenantId;
 use crate::index::contract::{self, Subject};
+use crate::index::{Upkeep, Uploads, Urls};
 
 fn event(n: i64) -> AuditEvent {
     AuditEvent::new(AuditKind::Read, "host", Timestamp::from_second(n).expect("a time in range"))

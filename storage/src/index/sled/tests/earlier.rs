@@ -3,6 +3,10 @@
 use super::super::packed::Row;
 use super::super::rows;
 use super::*;
+use crate::ids::{BlobKey, RunId};
+use crate::index::{Ends, Runs};
+use crate::quota::{Counted, Quota, Usage};
+use crate::record::UploadIntent;
 
 #[tokio::test]
 async fn a_use_that_an_earlier_version_did_not_keep_is_counted() {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::*;
+use crate::audit::AuditRow;
 
 /// Where the child is told which folder to write to.
 const FOLDER: &str = "MEDIAKEEP_TEST_KILLED_FOLDER";

@@ -19,7 +19,7 @@ use crate::assets::library::put_end_record;
 /// So many assets are read at a time.
 const PAGE: usize = 1_000;
 
-/// So many are looked at or ended at a time: each waits for the index, and side by side they share the wait.
+/// So many are looked at at a time: each waits for the index, and side by side they share the wait.
 const SIDE_BY_SIDE: usize = 32;
 
 /// Of so many runs it is remembered whether they still keep anything.
@@ -91,7 +91,7 @@ pub async fn catch_up(app: &App) -> Result<Vec<AssetRecord>, StorageError> {
     }
     let mut walk = Walk::new(app);
     while let Some(past) = walk.next().await? {
-        for some in past.chunks(SIDE_BY_SIDE) {
+        for some in past.chunks(app.blobs.side_by_side()) {
             if app.is_stopping() {
                 return Ok(ended);
             }

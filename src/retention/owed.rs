@@ -15,9 +15,6 @@ use crate::assets::revocation::put_epoch;
 /// So many are read at a time.
 const STEP: usize = 256;
 
-/// So many are written at a time.
-const SIDE_BY_SIDE: usize = 32;
-
 /// Tells the index what has been written since it was last told.
 pub async fn note_paid(app: &App) -> Result<(), StorageError> {
     let paid = app.paid.take();
@@ -37,7 +34,7 @@ pub async fn drain(app: &App) -> Result<u64, StorageError> {
             return Ok(written);
         };
         after = Some((tenant.clone(), last.name()));
-        for some in page.chunks(SIDE_BY_SIDE) {
+        for some in page.chunks(app.blobs.side_by_side()) {
             for done in join_all(some.iter().map(|(tenant, owed)| pay(app, tenant, owed))).await {
                 match done {
                     Ok(()) => written += 1,

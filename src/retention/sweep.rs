@@ -21,9 +21,6 @@ use crate::assets::resumable;
 /// How many looks, assets or blobs are taken at a time: small enough that a request waits behind one step for a moment only.
 const STEP: usize = 256;
 
-/// How many of them are worked on at a time: each waits for the disk, and side by side they share the wait.
-const SIDE_BY_SIDE: usize = 32;
-
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -104,7 +101,7 @@ async fn settle_due(app: &App, now: Timestamp, report: &mut Report) -> Result<()
     loop {
         let due = app.index.due(now, STEP).await?;
         let mut settled = 0;
-        for some in due.chunks(SIDE_BY_SIDE) {
+        for some in due.chunks(app.blobs.side_by_side()) {
             if app.is_stopping() {
                 return outcome;
             }
@@ -166,7 +163,7 @@ pub async fn settle(app: &App, look: &Look, principal: &str, now: Timestamp) -> 
             report.erased += 1;
         }
         let ended: Vec<_> = settled.expired.iter().chain(&settled.erased).collect();
-        for some in ended.chunks(SIDE_BY_SIDE) {
+        for some in ended.chunks(app.blobs.side_by_side()) {
             join_all(some.iter().map(|record| put_end_record(app, record))).await;
         }
         for asset in &settled.dropped {
@@ -193,7 +190,7 @@ async fn remove_doomed(app: &App) -> Result<(u64, u64), StorageError> {
         fault::point("sweep.doomed");
     }
     let (mut removed, mut failed) = (0, 0);
-    for some in doomed.chunks(SIDE_BY_SIDE) {
+    for some in doomed.chunks(app.blobs.side_by_side()) {
         for gone in try_join_all(some.iter().map(|doomed| remove(app, doomed))).await? {
             match gone {
                 true => removed += 1,

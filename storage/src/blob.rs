@@ -120,7 +120,7 @@ impl BlobStore {
     /// of them is a thread that wants a processor, and whoever is served meanwhile waits behind all of them.
     pub fn side_by_side(&self) -> usize {
         match self.way {
-            Way::Files(_) => std::env::var("MK_SIDE").ok().and_then(|v| v.parse().ok()).unwrap_or(4),
+            Way::Files(_) => 8,
             Way::Objects(_) => 32,
         }
     }

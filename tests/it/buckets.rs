@@ -1,17 +1,20 @@
 //! Bytes in a bucket: of a server that somebody else wrote, and of one that fails us.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use mediakeep_storage::testing::{Misdeed, What};
 use reqwest::Method;
 use serde_json::Value;
 
+use crate::harness::beside::Beside;
 use crate::harness::bytes::noise;
 use crate::harness::process::{Place, client, free_port, url};
 use crate::harness::python;
 use crate::harness::store::Store;
+
+mod azure;
 
 /// The second server, of the Python package registry; it has nothing in common with the first but the protocol.
 const MOTO: &str = "5.2.5";
@@ -102,10 +105,10 @@ async fn erase(server: &crate::harness::process::Server, answer: &Value) -> Valu
     erased.json().await.expect("JSON")
 }
 
-/// A running server with one bucket; it ends with this value.
+/// A running server with one bucket.
 struct Moto {
-    child: Child,
     port: u16,
+    _server: Beside,
 }
 
 impl Moto {
@@ -123,9 +126,7 @@ impl Moto {
 
     fn serve(program: &Path, port: u16) -> Self {
         let mut command = Command::new(program);
-        command.args(["--host", "127.0.0.1", "--port", &port.to_string()]);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Self { child: child.expect("it starts"), port }
+        Self { _server: Beside::start(command.args(["--host", "127.0.0.1", "--port", &port.to_string()])), port }
     }
 
     fn endpoint(&self) -> String {
@@ -137,13 +138,5 @@ impl Moto {
         let list = format!("{}/media?list-type=2&prefix={prefix}", self.endpoint());
         let list = client().get(list).send().await.expect("an answer").text().await.expect("a list");
         list.split("<Key>").skip(1).filter(|key| key.split('<').next().is_some_and(|key| key.contains("/b/"))).count()
-    }
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

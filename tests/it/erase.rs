@@ -1,8 +1,10 @@
 //! Erasure: privacy wins over floors, and leaves nothing of what was there.
 
 use mediakeep::access::Scope;
+use mediakeep::config::units::Span;
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::{AuditEvent, RunId, TenantId};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::bytes::{noise, png};
@@ -209,6 +211,57 @@ async fn a_sweep_finishes_the_erasure_that_a_crash_cut_short() {
     assert_eq!(owner.show(&asset).await["state"], "erased");
     assert_eq!(host.stored_blobs().await, 0);
     assert!(host.verify().await.is_clean());
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_tenant_of_which_all_was_erased_and_others_have_what_they_had() {
+    let host = Host::with(|settings| settings.retention.tombstone_record = Span::hours(24)).await;
+    let (owner, other) = (host.owner("acme"), host.owner("globex"));
+    let theirs = other.upload(noise(200, 1)).await;
+    let before = files_of(&host, "globex");
+    for run in ["run-1", "run-2"] {
+        owner.upload_to(run, noise(200, 1)).await;
+        let named = owner.upload_to(run, noise(300, 2)).await;
+        let parts = json!([{"assetId": named.id}, {"raw": "c2VjcmV0", "mediaType": "text/plain"}]);
+        let put = owner.put(&format!("/v1/runs/{run}/artifacts/report"), &json!({"parts": parts})).await;
+        assert_eq!(put.status(), 201);
+    }
+    let loose = owner.upload_loose(noise(400, 3)).await;
+    let begun = owner.request(Method::POST, "/v1/uploads").header("Tus-Resumable", "1.0.0");
+    let begun = begun.header("Upload-Length", "10").header("Content-Type", "application/offset+octet-stream");
+    let begun = begun.body("secret").send().await.expect("an answer");
+    let begun = begun.headers()["location"].to_str().expect("a URL").to_owned();
+    assert!(files_of(&host, "acme").iter().any(|file| file.starts_with("b/")), "its bytes lie here");
+
+    let erased = [erase_run(&owner, "run-1").await, erase_run(&owner, "run-2").await];
+    erase(&owner, &loose, "").await;
+    let ended = owner.request(Method::DELETE, &begun).header("Tus-Resumable", "1.0.0").send().await;
+    assert_eq!(ended.expect("an answer").status(), 204);
+    for _ in 0..3 {
+        host.sweep().await;
+        host.advance(2 * DAY);
+    }
+
+    assert_eq!(erased.map(|told| told["erased"].as_u64()), [Some(3), Some(3)]);
+    // What the registry remembers, lest an erased run be promised anew: its name, and when it was erased.
+    let left = files_of(&host, "acme");
+    assert!(left.len() == 2 && left.iter().all(|file| file.starts_with("r/r/")), "{left:?}");
+    assert_eq!((files_of(&host, "globex"), host.stored_blobs().await), (before, 1));
+    assert_eq!(host.stranger().get(&theirs.url).await.status(), 200);
+    let usage: Value = owner.get("/v1/usage").await.json().await.expect("JSON");
+    assert_eq!((&usage["bytes"], &usage["assets"]), (&json!(0), &json!(0)), "{usage}");
+    assert!(host.verify().await.is_clean());
+}
+
+/// What the store has of a tenant, by paths in its folder.
+fn files_of(host: &Host, tenant: &str) -> Vec<String> {
+    let folder = host.folder().join("blobs/t").join(TenantId::parse(tenant).expect("a tenant").prefix());
+    let files = crate::harness::process::files(&folder).into_iter();
+    let mut files: Vec<_> = files
+        .map(|file| file.strip_prefix(&folder).expect("it lies there").to_str().expect("text").to_owned())
+        .collect();
+    files.sort();
+    files
 }
 
 #[tokio::test]

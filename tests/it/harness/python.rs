@@ -14,22 +14,22 @@ pub fn installed(package: &str, version: &str, asked: &str, program: &str) -> Pa
     let done = home.join("installed");
     if !done.exists() {
         let _ = fs::remove_dir_all(&home);
-        must("python3", &["-m", "venv", home.to_str().expect("a path of text")]);
-        let pip = home.join("bin/pip");
-        let asked = format!("{asked}=={version}");
-        must(pip.to_str().expect("a path of text"), &["install", "--quiet", "--disable-pip-version-check", &asked]);
+        let needed = "python3 with venv (Debian: python3-venv) and, the first time, the Python package registry";
+        must(Command::new("python3").args(["-m", "venv"]).arg(&home), needed);
+        let mut pip = Command::new(home.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", &format!("{asked}=={version}")]);
+        must(&mut pip, needed);
         fs::write(&done, "").expect("a file");
     }
     home.join("bin").join(program)
 }
 
-fn must(program: &str, arguments: &[&str]) {
-    let needed =
-        "this story needs python3 with venv (Debian: python3-venv) and, the first time, the Python package registry";
-    let outcome = match Command::new(program).args(arguments).stdin(Stdio::null()).output() {
+/// Runs it to its end; a story that needs what it brings fails without it.
+pub(super) fn must(command: &mut Command, needed: &str) {
+    let outcome = match command.stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => return,
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    unreachable!("{needed}: {program} {arguments:?}: {outcome}");
+    unreachable!("this story needs {needed}: {command:?}: {outcome}");
 }

@@ -53,6 +53,11 @@ impl Store {
         Self { url: url.to_owned(), endpoint: Some(endpoint), server: None }
     }
 
+    /// A container of a server that the environment tells of.
+    pub fn of_environment(url: &str) -> Self {
+        Self { url: url.to_owned(), endpoint: None, server: None }
+    }
+
     /// The server of a bucket of this story's own.
     pub fn server(&self) -> &Buckets {
         self.server.as_ref().expect("a story that names its store")

@@ -60,7 +60,12 @@ async fn pay(app: &App, tenant: &TenantId, owed: &Owed) -> Result<(), AssetError
                 runs::put_recovery_record(app, tenant, &record).await?;
             }
         }
-        Owed::References(record) => app.blobs.put_references(tenant, record).await?,
+        Owed::Unquoted { run, .. } => runs::forget_references(app, tenant, run).await?,
+        Owed::References(record) => {
+            app.blobs.put_references(tenant, record).await?;
+            // What it tells of may be over by now.
+            runs::forget_references(app, tenant, &record.run).await?;
+        }
         Owed::Hold { on, id, number } => holds::write_record(app, tenant, on, id, *number).await?,
         Owed::Artifact { run, id, number } => artifacts::write_record(app, tenant, run, id, *number).await?,
         Owed::Epoch(epoch) => put_epoch(app, tenant, *epoch).await?,

@@ -11,6 +11,7 @@ use mediakeep_storage::record::{Owed, ReferenceRecord, RunRecord, RunView};
 use mediakeep_storage::retention::{RunConflict, RunUpdate, after};
 use mediakeep_storage::{AssetId, AuditEvent, RunId, TenantId, Timestamp, fault};
 use serde_json::json;
+use tracing::warn;
 
 use crate::access::Principal;
 use crate::app::App;
@@ -124,6 +125,34 @@ pub async fn refer(app: &App, caller: &Principal, run: &RunId, names: &[String])
     .await?;
     app.paid.note(tenant, &Owed::References(references));
     show(app, tenant, run).await
+}
+
+/// Takes away what the store says of the references of a run that has none left.
+pub async fn forget_references(app: &App, tenant: &TenantId, run: &RunId) -> Result<(), AssetError> {
+    if references_any(app, tenant, run).await? {
+        return Ok(());
+    }
+    let listed = app.blobs.list_references(tenant, run).await?;
+    // A record is written after the index knows of what it says: so none that was listed says what is so now.
+    if !references_any(app, tenant, run).await? {
+        app.blobs.remove_references(listed).await?;
+    }
+    Ok(())
+}
+
+async fn references_any(app: &App, tenant: &TenantId, run: &RunId) -> Result<bool, AssetError> {
+    let one = AssetQuery { run: Some(run.clone()), limit: 1, ..AssetQuery::default() };
+    Ok(!app.index.page(tenant, &one, &app.terms(tenant)).await?.is_empty())
+}
+
+/// The run quotes that asset no more. What cannot be taken away of that stays owed until the next sweep.
+pub async fn unquoted(app: &App, tenant: &TenantId, run: &RunId, asset: AssetId) {
+    match forget_references(app, tenant, run).await {
+        Ok(()) => app.paid.note(tenant, &Owed::Unquoted { run: run.clone(), id: asset }),
+        Err(error) => {
+            warn!(run.id = %run, error = %error, "what the store says of a run's references stays until the next sweep");
+        }
+    }
 }
 
 /// Where the unknown ones stand, when some are not even names: foreign and absent ones alike.

@@ -13,7 +13,7 @@ use mediakeep_storage::{StorageError, Timestamp, fault};
 use serde::Serialize;
 use tracing::{info, warn};
 
-use super::{artifacts, late, owed};
+use super::{artifacts, late, owed, runs};
 use crate::app::App;
 use crate::assets::library::{forget, put_end_record};
 use crate::assets::resumable;
@@ -169,6 +169,9 @@ pub async fn settle(app: &App, look: &Look, principal: &str, now: Timestamp) -> 
         for asset in &settled.dropped {
             app.rows.changed(*asset);
             forget(app, &look.tenant, *asset).await;
+        }
+        for (run, id) in &settled.unquoted {
+            runs::unquoted(app, &look.tenant, run, *id).await;
         }
         if let LookAt::Run(run) = &look.at {
             for (id, number) in &settled.artifacts {

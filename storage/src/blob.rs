@@ -43,9 +43,9 @@ pub use cloud::{S3Options, StoreOptions};
 pub use copy::Copied;
 pub use kept::{Kept, Reading, Unreadable};
 pub use read::{Blob, BlobReader, BlobStream};
-pub use records::RecordOf;
 #[cfg(test)]
 use records::text_prefix;
+pub use records::{RecordOf, ReferencesOf};
 
 /// Where blobs and their records lie.
 #[derive(Debug, Clone)]

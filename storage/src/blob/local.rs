@@ -97,6 +97,17 @@ impl Files {
         .await
     }
 
+    /// Removes a folder, unless something is in it. One that is not there is no error.
+    pub(super) async fn remove_empty_folder(&self, relative: &str) -> Result<(), StorageError> {
+        let folder = self.root.join(relative);
+        blocking(move || match fs::remove_dir(&folder) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => Ok(()),
+            Err(error) => Err(failed("removing a folder")(error)),
+            Ok(()) => folder.parent().map_or(Ok(()), sync_folder).map_err(failed("removing a folder")),
+        })
+        .await
+    }
+
     /// Removes what writes of this file have left that were cut off before it was there.
     pub(super) async fn remove_cut_off(&self, relative: &str) -> Result<(), StorageError> {
         let file = self.root.join(relative);

@@ -27,6 +27,13 @@ pub enum RecordOf<'a> {
     Artifact(&'a RunId, &'a ArtifactId),
 }
 
+/// What the store has of a run's references.
+#[derive(Debug)]
+pub struct ReferencesOf {
+    folder: Path,
+    records: Vec<Path>,
+}
+
 /// So often a record is written anew whose half another writer has taken away.
 const TRIES: usize = 10;
 
@@ -63,6 +70,23 @@ impl BlobStore {
             })?);
         }
         Ok(records)
+    }
+
+    /// What lies here of the run's references at this moment.
+    pub async fn list_references(&self, tenant: &TenantId, run: &RunId) -> Result<ReferencesOf, StorageError> {
+        let folder = references_folder(tenant, run);
+        Ok(ReferencesOf { records: self.paths_in(&folder).await?, folder })
+    }
+
+    /// Removes these; what was written since stays.
+    pub async fn remove_references(&self, listed: ReferencesOf) -> Result<(), StorageError> {
+        for record in &listed.records {
+            ignore_missing(self.objects.delete(record).await)?;
+        }
+        let Way::Files(files) = &self.way else { return Ok(()) };
+        // Names of records are of hexadecimal digits.
+        files.remove_cut_off_before(listed.folder.as_ref(), "g").await?;
+        files.remove_empty_folder(listed.folder.as_ref()).await
     }
 
     /// The newest recovery record, if there is one.

@@ -220,6 +220,8 @@ pub struct Settlement {
     pub erased: Vec<AssetRecord>,
     /// Tombstones of these had their time: their rows are gone.
     pub dropped: Vec<AssetId>,
+    /// Runs that referenced one of those, in the order of their names.
+    pub unquoted: Vec<(RunId, AssetId)>,
     /// Artifacts of the run that went with it, each with the number of its end.
     pub artifacts: Vec<(ArtifactId, u64)>,
     /// So many live assets were looked at and stay.

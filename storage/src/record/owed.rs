@@ -34,6 +34,13 @@ pub enum Owed {
     },
     /// What the run's log began to quote.
     References(ReferenceRecord),
+    /// That the run quotes the asset no more, because it has no row any more: what tells of a run's references may go with the last of them.
+    Unquoted {
+        /// Which run.
+        run: RunId,
+        /// Which asset.
+        id: AssetId,
+    },
     /// The hold, or that it was lifted.
     Hold {
         /// What it is on.

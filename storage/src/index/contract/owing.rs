@@ -64,6 +64,12 @@ pub(super) async fn a_change_of_an_asset_owes_its_record(index: Subject) {
     dropped.sort();
     assert_eq!(dropped.len(), 2);
     owner.settle_up(&[Owed::Dropped { id }, Owed::Dropped { id: other }]).await;
+
+    let id = owner.upload(Some("run-1"), "quoted", day(200)).await.record.id;
+    assert_eq!(owner.sweep(day(300)).await.expired, [id]);
+    owner.settle_up(&[of(id, 2)]).await;
+    assert_eq!(owner.sweep(day(600)).await.dropped, [id]);
+    owner.settle_up(&[Owed::Dropped { id }, Owed::Unquoted { run: run_id("run-1"), id }]).await;
 }
 
 pub(super) async fn a_change_of_a_run_owes_its_record_and_what_it_quotes(index: Subject) {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::state::{Blob, Life, State};
+use super::state::{Blob, Life, Reference, State};
 use crate::audit::AuditEvent;
 use crate::ids::{AssetId, BlobKey, TenantId};
 use crate::index::{Deleted, Erasure, Look, LookAt, Preview, Settlement, erasure_event, expiry_event};
@@ -69,7 +69,13 @@ impl State {
                     settlement.erased.push(self.wipe(&record, audit, now));
                 }
                 Next::Drop(_) => {
-                    self.references.retain(|one| one.tenant != look.tenant || one.asset != id);
+                    let gone = |one: &Reference| one.tenant == look.tenant && one.asset == id;
+                    let mut runs: Vec<_> = self.references.extract_if(.., |one| gone(one)).map(|one| one.run).collect();
+                    runs.sort();
+                    for run in runs {
+                        self.owe(&look.tenant, Owed::Unquoted { run: run.clone(), id });
+                        settlement.unquoted.push((run, id));
+                    }
                     self.assets.retain(|one| one.tenant != look.tenant || one.id != id);
                     self.owe(&look.tenant, Owed::Dropped { id });
                     settlement.dropped.push(id);

@@ -95,7 +95,7 @@ async fn settle_run(tx: &mut Tx, tenant: &TenantId, row: RunRow, limit: usize, s
     bury(tx, tenant, dead, end.plus(sweep.terms.tombstone_record), sweep).await?;
     let looked_at = living.len();
     let expired = end_past(tx, tenant, living, sweep).await?;
-    Ok(Settlement { kept: looked_at - expired.len(), expired, erased, dropped: Vec::new(), artifacts: gone, done })
+    Ok(Settlement { kept: looked_at - expired.len(), expired, erased, artifacts: gone, done, ..moved_on() })
 }
 
 async fn page_of(tx: &mut Tx, tenant: &TenantId, run: &RunRow, limit: usize) -> Worked<Vec<AssetRow>> {
@@ -180,7 +180,7 @@ async fn settle_asset(tx: &mut Tx, row: AssetRow, sweep: Sweep<'_>) -> Worked<Se
         }
         Next::Drop(_) => {
             fix_runs(tx, &tenant, &[id], &referring).await?;
-            drop_row(tx, &row).await?;
+            settlement.unquoted = drop_row(tx, &row).await?;
             tx.owe(&tenant, Owed::Dropped { id });
             settlement.dropped.push(id);
         }
@@ -188,13 +188,21 @@ async fn settle_asset(tx: &mut Tx, row: AssetRow, sweep: Sweep<'_>) -> Worked<Se
     Ok(settlement)
 }
 
-async fn drop_row(tx: &mut Tx, row: &AssetRow) -> Worked<()> {
+async fn drop_row(tx: &mut Tx, row: &AssetRow) -> Worked<Vec<(RunId, AssetId)>> {
     let (tenant, id) = (&row.record.tenant, row.record.id);
     assets::put_looks(tx, tenant, &[(id, row.look, None)]).await?;
-    sql::REFS_DROP.run().bind(tenant.as_str()).bind(id.to_bytes()).execute(tx.on()).await?;
+    let runs: Vec<(String,)> =
+        sql::REFS_DROP.rows().bind(tenant.as_str()).bind(id.to_bytes()).fetch_all(tx.on()).await?;
     erasing::drop_same(tx, tenant, std::slice::from_ref(row)).await?;
     sql::ASSET_DROP.run().bind(tenant.as_str()).bind(id.to_bytes()).execute(tx.on()).await?;
-    Ok(())
+    let mut unquoted = Vec::new();
+    for (run,) in runs {
+        let run = run_id(&run)?;
+        tx.owe(tenant, Owed::Unquoted { run: run.clone(), id });
+        unquoted.push((run, id));
+    }
+    unquoted.sort();
+    Ok(unquoted)
 }
 
 /// Expires the asset if it is live and its floor is past, or erases it if that is what its runs want.

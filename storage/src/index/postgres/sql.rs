@@ -324,7 +324,7 @@ statements! {
         AND (n.holds > 0 OR n.end_at IS NULL OR (n.look IS NOT NULL AND n.walked IS NULL \
         AND COALESCE(n.erased_at > $4, n.end_at > $3))) \
         ORDER BY r.place DESC LIMIT 1) k";
-    REFS_DROP = "DELETE FROM mk_refs WHERE tenant = $1 AND asset = $2";
+    REFS_DROP = "DELETE FROM mk_refs WHERE tenant = $1 AND asset = $2 RETURNING run";
     REFS_WALK = "SELECT asset FROM mk_refs WHERE tenant = $1 AND run = $2 AND asset > $3 ORDER BY asset LIMIT $4";
 
     LOOKS_DUE = "SELECT at, kind, tenant, name FROM mk_looks WHERE at <= $1 AND (at, kind, tenant, name) > ($2, $3, $4, $5) \

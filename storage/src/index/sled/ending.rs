@@ -164,7 +164,7 @@ fn settle_asset(draft: &mut Draft, row: AssetRow, sweep: Sweep<'_>) -> Result<Se
         Next::Drop(_) => {
             draft.owe(&row.record.tenant, Owed::Dropped { id: row.record.id });
             settlement.dropped.push(row.record.id);
-            draft.drop_references(&row.record)?;
+            settlement.unquoted = draft.drop_references(&row.record)?;
             draft.drop_asset(&row);
         }
     }

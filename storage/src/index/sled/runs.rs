@@ -220,12 +220,16 @@ impl Draft {
     }
 
     /// Drops every reference to the asset, in both directions.
-    pub(super) fn drop_references(&mut self, asset: &AssetRecord) -> Result<(), StorageError> {
+    pub(super) fn drop_references(&mut self, asset: &AssetRecord) -> Result<Vec<(RunId, AssetId)>, StorageError> {
         let runs: Vec<(u64, RunId)> = self.rows().runs_of(&asset.tenant, asset.id).collect::<Result<_, _>>()?;
+        let mut unquoted = Vec::new();
         for (place, run) in runs {
             self.delete(Key::run_asset(&asset.tenant, &run, asset.id));
             self.delete(Key::asset_run(&asset.tenant, asset.id, place, &run));
+            self.owe(&asset.tenant, Owed::Unquoted { run: run.clone(), id: asset.id });
+            unquoted.push((run, asset.id));
         }
-        Ok(())
+        unquoted.sort();
+        Ok(unquoted)
     }
 }

@@ -46,6 +46,8 @@ impl World {
             let own = Look { at: LookAt::Asset(*id), ..look.clone() };
             let same = told(self.model.settle(&own, 1, &terms, "sweep", now).await);
             assert_eq!(same.dropped, [*id], "what the index dropped, and what the model makes of it");
+            let unquoted = settlement.unquoted.iter().filter(|(_, of)| of == id).cloned().collect::<Vec<_>>();
+            assert_eq!(same.unquoted, unquoted, "which runs quote it no more");
         }
         if let LookAt::Run(run) = &look.at {
             let ended = settlement.artifacts.len();

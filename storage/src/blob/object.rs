@@ -105,6 +105,8 @@ pub(super) struct Staging {
     parts: Option<Parts>,
     hash: digest::Context,
     bytes: u64,
+    /// A write did not come to its end: what was gathered in it is lost, and nothing more is taken.
+    is_broken: bool,
 }
 
 #[derive(Default)]
@@ -130,10 +132,13 @@ impl std::fmt::Debug for Staging {
 impl Staging {
     pub(super) fn new(objects: Objects, place: Place) -> Self {
         let hash = digest::Context::new(&digest::SHA256);
-        Self { objects, place, gathered: Gathered::default(), parts: None, hash, bytes: 0 }
+        Self { objects, place, gathered: Gathered::default(), parts: None, hash, bytes: 0, is_broken: false }
     }
 
     pub(super) async fn write(&mut self, mut chunk: Bytes) -> Result<(), StorageError> {
+        self.must_be_whole()?;
+        // Until its end, also if nobody waits for that: a hole is none that a later part could fill.
+        self.is_broken = true;
         self.hash.update(&chunk);
         self.bytes += chunk.len() as u64;
         while !chunk.is_empty() {
@@ -143,7 +148,17 @@ impl Staging {
                 self.send_part().await?;
             }
         }
+        self.is_broken = false;
         Ok(())
+    }
+
+    fn must_be_whole(&self) -> Result<(), StorageError> {
+        match self.is_broken {
+            true => {
+                Err(StorageError::Unavailable { store: "store", reason: "an earlier write came to no end".to_owned() })
+            }
+            false => Ok(()),
+        }
     }
 
     pub(super) async fn seal(mut self) -> Result<Sealed, StorageError> {
@@ -210,6 +225,7 @@ impl Staging {
     }
 
     async fn finish(&mut self) -> Result<(), StorageError> {
+        self.must_be_whole()?;
         if self.parts.is_none() {
             let gathered = std::mem::take(&mut self.gathered);
             let put = self.objects.whole.put(&self.place.blob, PutPayload::from_iter(gathered.chunks)).await;

@@ -3,7 +3,10 @@
 use super::*;
 use crate::testing::{Misdeed, What};
 
-/// More than two parts of an upload.
+/// A part of an upload.
+const PART: usize = 8 << 20;
+
+/// More than two of them.
 const LARGE: usize = 20 << 20;
 
 fn bucket() -> (tempfile::TempDir, Buckets, BlobStore) {
@@ -120,6 +123,47 @@ async fn a_part_that_is_refused_for_good_ends_the_upload_and_leaves_nothing() {
 
     assert!(refused.is_err());
     assert!(all(&store).await.is_empty());
+    assert_eq!(parts(&folder), 0);
+}
+
+#[tokio::test]
+async fn what_a_failed_write_has_lost_is_never_sealed_without_it() {
+    let (folder, server, store) = bucket();
+    misbehave(&server, "PUT", "partNumber=3", 1_000, What::Refuse(403));
+    let mut staging = store.stage(&acme(), BlobKey::generate());
+    let mut written = Ok(());
+    for _ in 0..8 {
+        written = written.and(staging.write(Bytes::from(pattern(PART))).await);
+    }
+
+    assert!(written.is_err() && staging.write(Bytes::from(pattern(PART))).await.is_err());
+    assert!(staging.seal().await.is_err(), "two parts of eight are no blob");
+    assert!(all(&store).await.is_empty());
+    assert_eq!(parts(&folder), 0);
+}
+
+#[tokio::test]
+async fn what_was_lost_with_a_write_that_nobody_waited_for_is_not_sealed_without_it() {
+    let (folder, _server, store) = bucket();
+    let mut staging = store.stage(&acme(), BlobKey::generate());
+    let mut write = Box::pin(staging.write(Bytes::from(pattern(4 * PART))));
+    assert!(futures_util::poll!(&mut write).is_pending());
+    drop(write);
+
+    assert!(staging.seal().await.is_err());
+    assert!(all(&store).await.is_empty());
+    assert_eq!(parts(&folder), 0);
+}
+
+#[tokio::test]
+async fn blobs_of_one_part_more_and_less_are_whole() {
+    let (folder, _server, store) = bucket();
+    for length in [PART - 1, PART, PART + 1, 2 * PART] {
+        let blob = BlobKey::generate();
+        let sealed = try_put(&store, blob, &pattern(length)).await.expect("put");
+        assert_eq!(sealed, Sealed { bytes: length as u64, sha256: digest_of(&pattern(length)) });
+        assert!(whole(&store, blob, length).await.expect("the bytes") == pattern(length), "{length}");
+    }
     assert_eq!(parts(&folder), 0);
 }
 

@@ -2,8 +2,8 @@
 //! concatenation.
 //!
 //! What is looked at in which order: who is calling, the protocol's version (412), what the headers say (400, 415), whether there is such
-//! an upload (404), whether somebody else writes it (423), whether it goes on there (409). A request without `Tus-Resumable` is taken to
-//! speak this version. Foreign, unknown and expired uploads are one 404.
+//! an upload (404), whether somebody else writes it (423), whether it goes on there (409). A request without `Tus-Resumable` speaks no
+//! version: only OPTIONS may. Foreign, unknown and expired uploads are one 404.
 
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
@@ -72,7 +72,7 @@ pub async fn options(_: Caller<AssetsWrite>, request: HttpRequest) -> HttpRespon
     operation_id = "create_upload",
     tag = "uploads",
     params(
-        ("Tus-Resumable" = Option<String>, Header), ("Upload-Length" = Option<String>, Header),
+        ("Tus-Resumable" = String, Header), ("Upload-Length" = Option<String>, Header),
         ("Upload-Defer-Length" = Option<String>, Header), ("Upload-Metadata" = Option<String>, Header),
         ("Upload-Concat" = Option<String>, Header), ("Upload-Checksum" = Option<String>, Header),
         ("Idempotency-Key" = Option<String>, Header),
@@ -131,7 +131,7 @@ pub async fn create(
     path = "/v1/uploads/{uploadId}",
     operation_id = "upload",
     tag = "uploads",
-    params(("uploadId" = String, Path), ("Tus-Resumable" = Option<String>, Header)),
+    params(("uploadId" = String, Path), ("Tus-Resumable" = String, Header)),
     responses((status = 200, description = "`Upload-Offset`, `Upload-Length` or `Upload-Defer-Length`, `Upload-Metadata`, `Upload-Concat`, `Upload-Expires`, and `Mediakeep-Asset-Id` once it is finished.")),
     security(("bearer" = ["assets:write"]))
 )]
@@ -171,7 +171,7 @@ async fn look(principal: &Principal, request: &HttpRequest) -> Result<HttpRespon
     operation_id = "append_to_upload",
     tag = "uploads",
     params(
-        ("uploadId" = String, Path), ("Tus-Resumable" = Option<String>, Header), ("Upload-Offset" = String, Header),
+        ("uploadId" = String, Path), ("Tus-Resumable" = String, Header), ("Upload-Offset" = String, Header),
         ("Upload-Length" = Option<String>, Header), ("Upload-Checksum" = Option<String>, Header),
     ),
     request_body(content((Vec<u8> = "application/offset+octet-stream"))),
@@ -212,7 +212,7 @@ async fn patch(principal: &Principal, request: &HttpRequest, payload: web::Paylo
     path = "/v1/uploads/{uploadId}",
     operation_id = "end_upload",
     tag = "uploads",
-    params(("uploadId" = String, Path), ("Tus-Resumable" = Option<String>, Header)),
+    params(("uploadId" = String, Path), ("Tus-Resumable" = String, Header)),
     responses(
         (status = 204, description = "It is gone."),
         (status = 423, description = "Another request writes it: `upload_locked`.", body = super::openapi::ErrorBody),
@@ -237,7 +237,7 @@ async fn terminate(principal: &Principal, request: &HttpRequest) -> Result<HttpR
     operation_id = "override_upload_method",
     tag = "uploads",
     params(
-        ("uploadId" = String, Path), ("X-HTTP-Method-Override" = String, Header), ("Tus-Resumable" = Option<String>, Header),
+        ("uploadId" = String, Path), ("X-HTTP-Method-Override" = String, Header), ("Tus-Resumable" = String, Header),
         ("Upload-Offset" = Option<String>, Header), ("Upload-Length" = Option<String>, Header), ("Upload-Checksum" = Option<String>, Header),
     ),
     request_body(content((Vec<u8> = "application/offset+octet-stream"))),

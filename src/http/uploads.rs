@@ -5,9 +5,12 @@
 //! an upload (404), whether somebody else writes it (423), whether it goes on there (409). A request without `Tus-Resumable` speaks no
 //! version: only OPTIONS may. Foreign, unknown and expired uploads are one 404.
 
+use std::sync::Arc;
+
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
+use mediakeep_storage::UploadId;
 use mediakeep_storage::resumable::{Purpose, Resumable};
 
 use self::headers::{must_be_octets, number, right_version, wish};
@@ -16,8 +19,9 @@ use super::body::{is_absent, uncoded};
 use super::conditional::http_date;
 use super::extract::{AssetsWrite, Caller, parts, upload_id};
 use crate::access::Principal;
+use crate::app::App;
 use crate::assets::AssetError;
-use crate::assets::resumable::{self, Held, Said};
+use crate::assets::resumable::{self, Held, Refusal, Said, Unheard};
 use crate::error::ApiError;
 
 mod checksum;
@@ -98,24 +102,27 @@ pub async fn create(
     }
     let sent = with_bytes.then(|| Sent::of(&request, payload)).transpose()?;
     let wish = wish(&app, request.headers())?;
+    if with_bytes && matches!(wish.purpose, Purpose::Joined(_)) {
+        return Err(AssetError::from(Refusal::Joined).into());
+    }
     let mut upload = resumable::create(&app, &caller.principal, wish).await?;
     let joined = !upload.pieces().is_empty();
     let id = upload.id;
-    if let (Some(sent), false) = (sent, joined) {
-        upload = match append_to(&app, &caller.principal, id, Some(0), sent).await {
-            Ok(upload) => upload,
-            Err(refusal) => {
-                // Its sender does not know where it is, and will begin another.
-                if let Ok(held) = Held::take(&app, &caller.principal.tenant, id).await {
-                    let _ = held.end().await;
-                }
-                return Err(refusal);
-            }
-        };
-    } else if joined {
-        let held = Held::take(&app, &caller.principal.tenant, id).await?;
-        upload = join(&app, &caller.principal, held).await?;
+    // Until it is told where its upload is, its sender can only begin another.
+    let unheard = Unheard::of(&app, &caller.principal.tenant, id);
+    let made = match sent {
+        Some(sent) => append_to(&app, &caller.principal, id, Some(0), sent).await.map(Some),
+        None if joined => joined_now(&app, &caller.principal, id).await.map(Some),
+        None => Ok(None),
+    };
+    match made {
+        Ok(made) => upload = made.unwrap_or(upload),
+        Err(refusal) => {
+            unheard.end().await;
+            return Err(refusal);
+        }
     }
+    unheard.is_heard();
     let mut response = HttpResponse::Created();
     response.insert_header((header::LOCATION, format!("{}/v1/uploads/{id}", app.base_url)));
     if with_bytes || joined {
@@ -123,6 +130,11 @@ pub async fn create(
     }
     tell(&mut response, &upload);
     Ok(response.finish())
+}
+
+async fn joined_now(app: &Arc<App>, principal: &Principal, id: UploadId) -> Result<Resumable, ApiError> {
+    let held = Held::take(app, &principal.tenant, id).await?;
+    join(app, principal, held).await
 }
 
 /// How far an upload is.

@@ -12,6 +12,7 @@ mod endings;
 mod joined;
 mod protocol;
 mod shared;
+mod writers;
 
 /// The bytes of an upload.
 const OCTETS: &str = "application/offset+octet-stream";

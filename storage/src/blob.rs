@@ -38,6 +38,7 @@ mod local;
 mod object;
 mod read;
 mod records;
+mod unsealed;
 
 pub use cloud::{S3Options, StoreOptions};
 pub use copy::Copied;
@@ -46,6 +47,7 @@ pub use read::{Blob, BlobReader, BlobStream};
 pub use records::RecordOf;
 #[cfg(test)]
 use records::text_prefix;
+pub use unsealed::Unsealed;
 
 /// Where blobs and their records lie.
 #[derive(Debug, Clone)]
@@ -292,7 +294,7 @@ fn blob_path(tenant: &TenantId, blob: BlobKey) -> Path {
 }
 
 fn place(tenant: &TenantId, blob: BlobKey) -> object::Place {
-    let note = Path::from_iter(["staging".to_owned(), format!("{}.{blob}", tenant.prefix())]);
+    let note = Path::from_iter([unsealed::FOLDER.to_owned(), format!("{}.{blob}", tenant.prefix())]);
     object::Place { blob: blob_path(tenant, blob), note }
 }
 

@@ -7,6 +7,7 @@ use crate::harness::Caller;
 use crate::harness::told::Told;
 
 mod broken;
+mod buckets;
 mod clients;
 mod endings;
 mod joined;

@@ -2,20 +2,23 @@
 //!
 //! An object shows only whole, so there is nothing to see of what is being written. But parts are kept, and paid for, until their upload
 //! is completed or aborted, and a store does not tell their names to everybody. So before the first part is sent a **note** of the upload
-//! is put beside the blobs; whoever removes the blob reads it and aborts what it names. A crash between the store's answer and the note
-//! leaves an upload without parts, which is what a bucket's lifecycle rule is for.
+//! is put beside the blobs; whoever removes the blob reads it and aborts what it names, and [`super::unsealed`] finds the notes of which
+//! nobody knows any more. A crash between the store's answer and the note, or a store that takes neither the note nor the abort, leaves an
+//! upload without parts, which is what a bucket's lifecycle rule is for.
 //!
 //! Memory: an upload holds one part that is being gathered and [`IN_FLIGHT`] that are on their way; all uploads of a process together
 //! no more than [`GATHERED_AT_ONCE`] parts, and whoever comes later waits with [`SMALL`] bytes in hand.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::{MultipartId, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
 use ring::digest;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tracing::warn;
 
 use super::{Sealed, ignore_missing, unavailable};
@@ -34,6 +37,9 @@ const IN_FLIGHT: usize = 2;
 /// So many parts are held in memory by all uploads together: 256 MiB.
 const GATHERED_AT_ONCE: usize = 32;
 
+/// So long an abort waits for parts that are on their way.
+const ARRIVAL: Duration = Duration::from_secs(10);
+
 /// What an upload holds without asking for the room of a part.
 const SMALL: usize = 256 << 10;
 
@@ -45,6 +51,8 @@ pub(super) struct Objects {
     /// What `whole` puts before each path, and `parts` does not.
     prefix: Path,
     room: Arc<Semaphore>,
+    /// How many aborts the store did not confirm.
+    unconfirmed: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for Objects {
@@ -60,7 +68,13 @@ impl Objects {
             true => store.clone(),
             false => Arc::new(object_store::prefix::PrefixStore::new(store.clone(), prefix.clone())),
         };
-        Self { whole, parts: store, prefix, room: Arc::new(Semaphore::new(GATHERED_AT_ONCE)) }
+        let room = Arc::new(Semaphore::new(GATHERED_AT_ONCE));
+        Self { whole, parts: store, prefix, room, unconfirmed: Arc::default() }
+    }
+
+    /// How many aborts of uploads in parts the store did not confirm so far.
+    pub(super) fn unconfirmed_aborts(&self) -> u64 {
+        self.unconfirmed.load(Ordering::Relaxed)
     }
 
     /// Removes an object, or what there is of one.
@@ -70,7 +84,7 @@ impl Objects {
     }
 
     /// Aborts the upload that the note names, if there is one; the note goes last.
-    async fn abort_noted(&self, place: &Place) -> Result<(), StorageError> {
+    pub(super) async fn abort_noted(&self, place: &Place) -> Result<(), StorageError> {
         let noted = match self.whole.get(&place.note).await {
             Ok(noted) => noted.bytes().await.map_err(|error| unavailable(&error))?,
             Err(object_store::Error::NotFound { .. }) => return Ok(()),
@@ -80,8 +94,23 @@ impl Objects {
             store: "store",
             reason: format!("the note of an upload {} is not text", place.note),
         })?;
-        ignore_missing(self.parts.abort_multipart(&self.full(&place.blob), &id).await)?;
+        self.abort(place, &id).await
+    }
+
+    /// Aborts the upload of that name, and takes its note away.
+    async fn abort(&self, place: &Place, id: &MultipartId) -> Result<(), StorageError> {
+        let aborted = self.parts.abort_multipart(&self.full(&place.blob), id).await;
+        ignore_missing(aborted).inspect_err(|_| {
+            self.unconfirmed.fetch_add(1, Ordering::Relaxed);
+        })?;
         ignore_missing(self.whole.delete(&place.note).await)
+    }
+
+    /// Begins an upload in parts, and notes it.
+    async fn begin(self, place: Place) -> object_store::Result<Begun> {
+        let id = self.parts.create_multipart(&self.full(&place.blob)).await?;
+        let noted = self.whole.put(&place.note, PutPayload::from(id.clone())).await.map(drop);
+        Ok(Begun { id, noted })
     }
 
     /// The path as the store has it.
@@ -102,6 +131,8 @@ pub(super) struct Staging {
     objects: Objects,
     place: Place,
     gathered: Gathered,
+    /// An upload in parts that is being begun: in a task of its own, so that its name is never lost with whoever waited for it.
+    beginning: Option<JoinHandle<object_store::Result<Begun>>>,
     parts: Option<Parts>,
     hash: digest::Context,
     bytes: u64,
@@ -115,6 +146,12 @@ struct Gathered {
     bytes: usize,
     /// Held from [`SMALL`] bytes on, until the part has been sent.
     room: Option<OwnedSemaphorePermit>,
+}
+
+/// An upload in parts, and whether it was noted.
+struct Begun {
+    id: MultipartId,
+    noted: object_store::Result<()>,
 }
 
 struct Parts {
@@ -132,7 +169,8 @@ impl std::fmt::Debug for Staging {
 impl Staging {
     pub(super) fn new(objects: Objects, place: Place) -> Self {
         let hash = digest::Context::new(&digest::SHA256);
-        Self { objects, place, gathered: Gathered::default(), parts: None, hash, bytes: 0, is_broken: false }
+        let gathered = Gathered::default();
+        Self { objects, place, gathered, beginning: None, parts: None, hash, bytes: 0, is_broken: false }
     }
 
     pub(super) async fn write(&mut self, mut chunk: Bytes) -> Result<(), StorageError> {
@@ -175,11 +213,17 @@ impl Staging {
 
     /// Takes back what was sent in parts. What was put whole has an answer, or is removed with the upload's row.
     pub(super) async fn abort(&mut self) -> Result<(), StorageError> {
+        if self.beginning.is_some() {
+            // What could not be begun is nothing to abort; what could not be noted is.
+            let _ = self.begun().await;
+        }
         let Some(mut parts) = self.parts.take() else {
             return Ok(());
         };
+        // A part that comes to the store behind the abort may stay there, so those on their way are waited for.
+        let _ = tokio::time::timeout(ARRIVAL, async { while parts.on_their_way.join_next().await.is_some() {} }).await;
         parts.on_their_way.shutdown().await;
-        self.objects.abort_noted(&self.place).await
+        self.objects.abort(&self.place, &parts.id).await
     }
 
     async fn gather(&mut self, piece: Bytes) -> Result<(), StorageError> {
@@ -196,7 +240,7 @@ impl Staging {
         let gathered = std::mem::take(&mut self.gathered);
         let path = self.objects.full(&self.place.blob);
         if self.parts.is_none() {
-            self.parts = Some(self.begin(&path).await?);
+            self.begun().await?;
         }
         let parts = self.parts.as_mut().expect("it was begun above");
         while parts.on_their_way.len() >= IN_FLIGHT {
@@ -213,15 +257,16 @@ impl Staging {
         Ok(())
     }
 
-    async fn begin(&self, path: &Path) -> Result<Parts, StorageError> {
-        let id = self.objects.parts.create_multipart(path).await.map_err(|error| unavailable(&error))?;
-        let noted = self.objects.whole.put(&self.place.note, PutPayload::from(id.clone())).await;
-        let parts = Parts { id, sent: Vec::new(), on_their_way: JoinSet::new() };
-        if let Err(error) = noted {
-            ignore_missing(self.objects.parts.abort_multipart(path, &parts.id).await)?;
-            return Err(unavailable(&error));
-        }
-        Ok(parts)
+    /// Begins the upload in parts.
+    async fn begun(&mut self) -> Result<(), StorageError> {
+        let (objects, place) = (self.objects.clone(), self.place.clone());
+        let beginning = self.beginning.get_or_insert_with(|| tokio::spawn(objects.begin(place)));
+        let begun = beginning.await;
+        self.beginning = None;
+        let begun = begun.map_err(|error| StorageError::Unavailable { store: "store", reason: error.to_string() })?;
+        let Begun { id, noted } = begun.map_err(|error| unavailable(&error))?;
+        self.parts = Some(Parts { id, sent: Vec::new(), on_their_way: JoinSet::new() });
+        noted.map_err(|error| unavailable(&error))
     }
 
     async fn finish(&mut self) -> Result<(), StorageError> {

@@ -207,6 +207,61 @@ async fn a_blob_that_the_store_has_lost_is_said_to_be_gone_before_the_first_byte
     assert!(matches!(opened.stream_now(0..5).await, Err(StorageError::NoSuchBlob)));
 }
 
+#[tokio::test]
+async fn a_bucket_of_more_than_a_page_is_listed_to_its_end() {
+    let (_folder, _server, store) = bucket();
+    let put = (0..1_050).map(|_| async { try_put(&store, BlobKey::generate(), b"bytes").await.map(drop) });
+    let put: Vec<_> = futures_util::stream::iter(put).buffer_unordered(16).try_collect().await.expect("put");
+
+    assert_eq!((put.len(), all(&store).await.len()), (1_050, 1_050));
+}
+
+#[tokio::test]
+async fn a_prefix_may_have_whatever_an_address_may() {
+    let (folder, server, _) = bucket();
+    let address = Url::parse("s3://media/of%20ours/%C3%BC+x=1&y/~(1)'%25").expect("an address");
+    let store = BlobStore::open(&address, &server.options()).expect("a store");
+    for length in [5, LARGE] {
+        let blob = BlobKey::generate();
+        try_put(&store, blob, &pattern(length)).await.expect("put");
+        assert!(whole(&store, blob, length).await.expect("the bytes") == pattern(length));
+        assert_eq!(all(&store).await, [blob]);
+        store.remove(&acme(), blob).await.expect("removed");
+    }
+    assert_eq!((all(&store).await.len(), parts(&folder)), (0, 0));
+}
+
+#[tokio::test]
+async fn an_abort_that_was_not_confirmed_is_counted_and_told_to_whoever_asked_for_it() {
+    let (folder, server, store) = bucket();
+    misbehave(&server, "PUT", "staging/", 1_000, What::Refuse(403));
+    misbehave(&server, "DELETE", "uploadId=", 1, What::Refuse(403));
+    let blob = BlobKey::generate();
+    let mut staging = store.stage(&acme(), blob);
+    assert!(staging.write(Bytes::from(pattern(LARGE))).await.is_err());
+    assert!(staging.abort().await.is_err(), "and so whoever announced it does not withdraw that");
+    assert_eq!((store.unconfirmed_aborts(), parts(&folder) > 0), (1, true));
+
+    let refused = try_put(&store, BlobKey::generate(), &pattern(LARGE)).await;
+
+    assert!(refused.is_err());
+    assert_eq!(store.unconfirmed_aborts(), 1, "the second was aborted");
+}
+
+#[tokio::test]
+async fn an_upload_that_was_begun_while_its_sender_went_away_is_aborted() {
+    let (folder, server, store) = bucket();
+    misbehave(&server, "POST", "uploads", 1, What::Late(std::time::Duration::from_millis(300)));
+    let mut staging = store.stage(&acme(), BlobKey::generate());
+    let write = staging.write(Bytes::from(pattern(LARGE)));
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(100), write).await.is_err());
+
+    staging.abort().await.expect("aborted");
+
+    assert_eq!(parts(&folder), 0);
+    assert!(store.unsealed().try_next().await.expect("a list").is_none());
+}
+
 #[test]
 fn an_address_with_more_than_bucket_and_prefix_and_plain_http_unasked_are_refused() {
     let address = |text: &str| Url::parse(text).expect("an address");

@@ -38,6 +38,7 @@ mod local;
 mod object;
 mod read;
 mod records;
+mod room;
 mod unsealed;
 
 pub use cloud::{S3Options, StoreOptions};
@@ -295,7 +296,7 @@ fn blob_path(tenant: &TenantId, blob: BlobKey) -> Path {
 
 fn place(tenant: &TenantId, blob: BlobKey) -> object::Place {
     let note = Path::from_iter([unsealed::FOLDER.to_owned(), format!("{}.{blob}", tenant.prefix())]);
-    object::Place { blob: blob_path(tenant, blob), note }
+    object::Place { tenant: tenant.clone(), blob: blob_path(tenant, blob), note }
 }
 
 fn stored(meta: &object_store::ObjectMeta) -> Option<Stored> {

@@ -7,7 +7,7 @@
 //! upload without parts, which is what a bucket's lifecycle rule is for.
 //!
 //! Memory: an upload holds one part that is being gathered and [`IN_FLIGHT`] that are on their way; all uploads of a process together
-//! no more than [`GATHERED_AT_ONCE`] parts, and whoever comes later waits with [`SMALL`] bytes in hand.
+//! no more than [`Room`] has, and whoever comes later waits with [`SMALL`] bytes in hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,13 +17,13 @@ use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::{MultipartId, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
 use ring::digest;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::warn;
 
+use super::room::{Room, Taken};
 use super::{Sealed, ignore_missing, unavailable};
 use crate::error::StorageError;
-use crate::ids::Digest;
+use crate::ids::{Digest, TenantId};
 
 /// The smallest part that S3 takes is 5 MiB, and it takes 10,000 of them; some stores want all but the last to be of one size.
 const PART: usize = 8 << 20;
@@ -33,9 +33,6 @@ pub(super) const LARGEST: u64 = PART as u64 * 10_000;
 
 /// So many parts of one upload are on their way while the next is gathered.
 const IN_FLIGHT: usize = 2;
-
-/// So many parts are held in memory by all uploads together: 256 MiB.
-const GATHERED_AT_ONCE: usize = 32;
 
 /// So long an abort waits for parts that are on their way.
 const ARRIVAL: Duration = Duration::from_secs(10);
@@ -50,7 +47,7 @@ pub(super) struct Objects {
     parts: Arc<dyn MultipartStore>,
     /// What `whole` puts before each path, and `parts` does not.
     prefix: Path,
-    room: Arc<Semaphore>,
+    room: Arc<Room>,
     /// How many aborts the store did not confirm.
     unconfirmed: Arc<AtomicU64>,
 }
@@ -68,8 +65,7 @@ impl Objects {
             true => store.clone(),
             false => Arc::new(object_store::prefix::PrefixStore::new(store.clone(), prefix.clone())),
         };
-        let room = Arc::new(Semaphore::new(GATHERED_AT_ONCE));
-        Self { whole, parts: store, prefix, room, unconfirmed: Arc::default() }
+        Self { whole, parts: store, prefix, room: Arc::new(Room::new()), unconfirmed: Arc::default() }
     }
 
     /// How many aborts of uploads in parts the store did not confirm so far.
@@ -122,6 +118,7 @@ impl Objects {
 /// Where a blob lies, and the note of its upload while it is written in parts.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
+    pub(super) tenant: TenantId,
     pub(super) blob: Path,
     pub(super) note: Path,
 }
@@ -145,7 +142,7 @@ struct Gathered {
     chunks: Vec<Bytes>,
     bytes: usize,
     /// Held from [`SMALL`] bytes on, until the part has been sent.
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Taken>,
 }
 
 /// An upload in parts, and whether it was noted.
@@ -228,8 +225,7 @@ impl Staging {
 
     async fn gather(&mut self, piece: Bytes) -> Result<(), StorageError> {
         if self.gathered.room.is_none() && self.gathered.bytes + piece.len() > SMALL {
-            let room = self.objects.room.clone().acquire_owned().await;
-            self.gathered.room = Some(room.expect("the room for parts is never closed"));
+            self.gathered.room = Some(self.objects.room.take(&self.place.tenant).await);
         }
         self.gathered.bytes += piece.len();
         self.gathered.chunks.push(piece);

@@ -8,6 +8,7 @@ pub mod erase;
 pub mod floors;
 pub mod holds;
 pub mod late;
+pub mod leftovers;
 pub mod owed;
 pub mod rebuild;
 pub mod runs;

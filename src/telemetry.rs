@@ -34,6 +34,8 @@ pub struct Metrics {
     removed_blobs: Counter,
     failed_blobs: Counter,
     mended_blobs: Counter,
+    left_over: Gauge,
+    unconfirmed_aborts: Counter<u64, AtomicU64>,
     reads_not_logged: Counter<u64, AtomicU64>,
     denials_not_logged: Counter,
     index_retries: Counter,
@@ -90,6 +92,8 @@ impl Metrics {
             removed_blobs: Counter::default(),
             failed_blobs: Counter::default(),
             mended_blobs: Counter::default(),
+            left_over: Gauge::default(),
+            unconfirmed_aborts: Counter::default(),
             reads_not_logged: Counter::default(),
             denials_not_logged: Counter::default(),
             index_retries: Counter::default(),
@@ -141,6 +145,16 @@ impl Metrics {
             "mediakeep_blobs_mended",
             "Blobs whose bytes the store had lost and an upload of the same bytes put back",
             self.mended_blobs.clone(),
+        );
+        registry.register(
+            "mediakeep_uploads_left_over",
+            "Uploads to the store, begun more than a day ago, that the last sweep found neither complete nor aborted",
+            self.left_over.clone(),
+        );
+        registry.register(
+            "mediakeep_store_aborts_unconfirmed",
+            "Aborts of uploads in parts that the store did not confirm and that will be tried again",
+            self.unconfirmed_aborts.clone(),
         );
         registry.register(
             "mediakeep_reads_not_logged",
@@ -211,6 +225,16 @@ impl Metrics {
     /// Bytes that the store had lost came again.
     pub fn blob_mended(&self) {
         self.mended_blobs.inc();
+    }
+
+    /// So many uploads that were begun long ago were left after a sweep.
+    pub fn left_over(&self, uploads: u64) {
+        self.left_over.set(i64::try_from(uploads).unwrap_or(i64::MAX));
+    }
+
+    /// So many aborts were not confirmed since the start.
+    pub fn aborts_unconfirmed(&self, total: u64) {
+        self.unconfirmed_aborts.inner().store(total, Ordering::Relaxed);
     }
 
     /// Reads were only counted.

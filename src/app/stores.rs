@@ -94,9 +94,13 @@ pub(super) async fn open_to_copy(settings: &Settings, to: &str) -> Result<(BlobS
     }
     let mut target = settings.clone();
     to.clone_into(&mut target.store.url);
-    let from = address("store.url", &settings.store.url)?;
-    if address("--to", to)? == from {
+    let (from, there) = (address("store.url", &settings.store.url)?, address("--to", to)?);
+    let (source_place, target_place) = (place_of(&from), place_of(&there));
+    if source_place == target_place {
         return Err(refused("--to: is the store itself".to_owned()));
+    }
+    if source_place.starts_with(&target_place) || target_place.starts_with(&source_place) {
+        return Err(refused("--to: one of the two stores lies in the other: name a place beside it".to_owned()));
     }
     let (source, target) = (open_blobs(settings)?, open_blobs(&target)?);
     if !target.is_copy_of(from.as_str()).await? {
@@ -106,6 +110,12 @@ pub(super) async fn open_to_copy(settings: &Settings, to: &str) -> Result<(BlobS
         target.note_copy_of(from.as_str()).await?;
     }
     Ok((source, target))
+}
+
+/// Scheme, host, and each step of the path: slashes too many make no other place.
+fn place_of(address: &Url) -> Vec<&str> {
+    let steps = address.path().split('/').filter(|step| !step.is_empty());
+    [address.scheme(), address.host_str().unwrap_or_default()].into_iter().chain(steps).collect()
 }
 
 /// Whether there is nothing in either.

@@ -35,10 +35,12 @@ use crate::app::App;
 mod clearing;
 mod joining;
 mod said;
+mod unheard;
 mod writer;
 
 pub use clearing::sweep;
 pub use said::{Said, Wish, must_read};
+pub use unheard::Unheard;
 pub use writer::Writer;
 
 /// So many uploads in parts a tenant may have in progress: each is a row and a reservation.

@@ -51,6 +51,7 @@ pub async fn readyz(request: HttpRequest) -> Result<HttpResponse, ApiError> {
 pub async fn metrics(request: HttpRequest) -> HttpResponse {
     let app = parts(&request);
     app.metrics.index_retried(app.index_retries());
+    app.metrics.aborts_unconfirmed(app.blobs.unconfirmed_aborts());
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
         .body(app.metrics.text())

@@ -2,12 +2,15 @@
 //! concatenation.
 //!
 //! What is looked at in which order: who is calling, the protocol's version (412), what the headers say (400, 415), whether there is such
-//! an upload (404), whether somebody else writes it (423), whether it goes on there (409). A request without `Tus-Resumable` is taken to
-//! speak this version. Foreign, unknown and expired uploads are one 404.
+//! an upload (404), whether somebody else writes it (423), whether it goes on there (409). A request without `Tus-Resumable` speaks no
+//! version: only OPTIONS may. Foreign, unknown and expired uploads are one 404.
+
+use std::sync::Arc;
 
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
+use mediakeep_storage::UploadId;
 use mediakeep_storage::resumable::{Purpose, Resumable};
 
 use self::headers::{must_be_octets, number, right_version, wish};
@@ -16,8 +19,9 @@ use super::body::{is_absent, uncoded};
 use super::conditional::http_date;
 use super::extract::{AssetsWrite, Caller, parts, upload_id};
 use crate::access::Principal;
+use crate::app::App;
 use crate::assets::AssetError;
-use crate::assets::resumable::{self, Held, Said};
+use crate::assets::resumable::{self, Held, Refusal, Said, Unheard};
 use crate::error::ApiError;
 
 mod checksum;
@@ -72,7 +76,7 @@ pub async fn options(_: Caller<AssetsWrite>, request: HttpRequest) -> HttpRespon
     operation_id = "create_upload",
     tag = "uploads",
     params(
-        ("Tus-Resumable" = Option<String>, Header), ("Upload-Length" = Option<String>, Header),
+        ("Tus-Resumable" = String, Header), ("Upload-Length" = Option<String>, Header),
         ("Upload-Defer-Length" = Option<String>, Header), ("Upload-Metadata" = Option<String>, Header),
         ("Upload-Concat" = Option<String>, Header), ("Upload-Checksum" = Option<String>, Header),
         ("Idempotency-Key" = Option<String>, Header),
@@ -98,24 +102,27 @@ pub async fn create(
     }
     let sent = with_bytes.then(|| Sent::of(&request, payload)).transpose()?;
     let wish = wish(&app, request.headers())?;
+    if with_bytes && matches!(wish.purpose, Purpose::Joined(_)) {
+        return Err(AssetError::from(Refusal::Joined).into());
+    }
     let mut upload = resumable::create(&app, &caller.principal, wish).await?;
     let joined = !upload.pieces().is_empty();
     let id = upload.id;
-    if let (Some(sent), false) = (sent, joined) {
-        upload = match append_to(&app, &caller.principal, id, Some(0), sent).await {
-            Ok(upload) => upload,
-            Err(refusal) => {
-                // Its sender does not know where it is, and will begin another.
-                if let Ok(held) = Held::take(&app, &caller.principal.tenant, id).await {
-                    let _ = held.end().await;
-                }
-                return Err(refusal);
-            }
-        };
-    } else if joined {
-        let held = Held::take(&app, &caller.principal.tenant, id).await?;
-        upload = join(&app, &caller.principal, held).await?;
+    // Until it is told where its upload is, its sender can only begin another.
+    let unheard = Unheard::of(&app, &caller.principal.tenant, id);
+    let made = match sent {
+        Some(sent) => append_to(&app, &caller.principal, id, Some(0), sent).await.map(Some),
+        None if joined => joined_now(&app, &caller.principal, id).await.map(Some),
+        None => Ok(None),
+    };
+    match made {
+        Ok(made) => upload = made.unwrap_or(upload),
+        Err(refusal) => {
+            unheard.end().await;
+            return Err(refusal);
+        }
     }
+    unheard.is_heard();
     let mut response = HttpResponse::Created();
     response.insert_header((header::LOCATION, format!("{}/v1/uploads/{id}", app.base_url)));
     if with_bytes || joined {
@@ -125,13 +132,18 @@ pub async fn create(
     Ok(response.finish())
 }
 
+async fn joined_now(app: &Arc<App>, principal: &Principal, id: UploadId) -> Result<Resumable, ApiError> {
+    let held = Held::take(app, &principal.tenant, id).await?;
+    join(app, principal, held).await
+}
+
 /// How far an upload is.
 #[utoipa::path(
     head,
     path = "/v1/uploads/{uploadId}",
     operation_id = "upload",
     tag = "uploads",
-    params(("uploadId" = String, Path), ("Tus-Resumable" = Option<String>, Header)),
+    params(("uploadId" = String, Path), ("Tus-Resumable" = String, Header)),
     responses((status = 200, description = "`Upload-Offset`, `Upload-Length` or `Upload-Defer-Length`, `Upload-Metadata`, `Upload-Concat`, `Upload-Expires`, and `Mediakeep-Asset-Id` once it is finished.")),
     security(("bearer" = ["assets:write"]))
 )]
@@ -171,7 +183,7 @@ async fn look(principal: &Principal, request: &HttpRequest) -> Result<HttpRespon
     operation_id = "append_to_upload",
     tag = "uploads",
     params(
-        ("uploadId" = String, Path), ("Tus-Resumable" = Option<String>, Header), ("Upload-Offset" = String, Header),
+        ("uploadId" = String, Path), ("Tus-Resumable" = String, Header), ("Upload-Offset" = String, Header),
         ("Upload-Length" = Option<String>, Header), ("Upload-Checksum" = Option<String>, Header),
     ),
     request_body(content((Vec<u8> = "application/offset+octet-stream"))),
@@ -212,7 +224,7 @@ async fn patch(principal: &Principal, request: &HttpRequest, payload: web::Paylo
     path = "/v1/uploads/{uploadId}",
     operation_id = "end_upload",
     tag = "uploads",
-    params(("uploadId" = String, Path), ("Tus-Resumable" = Option<String>, Header)),
+    params(("uploadId" = String, Path), ("Tus-Resumable" = String, Header)),
     responses(
         (status = 204, description = "It is gone."),
         (status = 423, description = "Another request writes it: `upload_locked`.", body = super::openapi::ErrorBody),
@@ -237,7 +249,7 @@ async fn terminate(principal: &Principal, request: &HttpRequest) -> Result<HttpR
     operation_id = "override_upload_method",
     tag = "uploads",
     params(
-        ("uploadId" = String, Path), ("X-HTTP-Method-Override" = String, Header), ("Tus-Resumable" = Option<String>, Header),
+        ("uploadId" = String, Path), ("X-HTTP-Method-Override" = String, Header), ("Tus-Resumable" = String, Header),
         ("Upload-Offset" = Option<String>, Header), ("Upload-Length" = Option<String>, Header), ("Upload-Checksum" = Option<String>, Header),
     ),
     request_body(content((Vec<u8> = "application/offset+octet-stream"))),

@@ -32,6 +32,7 @@ const STEP: usize = 256;
 /// Copies what is not there yet; `told` hears of each blob.
 pub async fn copy(from: &BlobStore, to: &BlobStore, mut told: impl FnMut(&Report)) -> Result<Report, StorageError> {
     let mut report = Report::default();
+    to.forget_halves().await?;
     for tenant in from.tenants().await? {
         let digests = digests(from, &tenant).await?;
         let mut blobs = from.blobs_of(&tenant);

@@ -13,7 +13,7 @@ use mediakeep_storage::{StorageError, Timestamp, fault};
 use serde::Serialize;
 use tracing::{info, warn};
 
-use super::{artifacts, late, owed, runs};
+use super::{artifacts, late, leftovers, owed, runs};
 use crate::app::App;
 use crate::assets::library::{forget, put_end_record};
 use crate::assets::resumable;
@@ -75,6 +75,10 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
         if tidied < STEP {
             break;
         }
+    }
+    match leftovers::take_back(app, now).await {
+        Ok(left) => app.metrics.left_over(left),
+        Err(error) => warn!(error = %error, "what uploads have left was not looked for: {error}"),
     }
     app.metrics.swept();
     app.metrics.expired(report.expired);

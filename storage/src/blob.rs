@@ -38,6 +38,8 @@ mod local;
 mod object;
 mod read;
 mod records;
+mod room;
+mod unsealed;
 
 pub use cloud::{S3Options, StoreOptions};
 pub use copy::Copied;
@@ -46,6 +48,7 @@ pub use read::{Blob, BlobReader, BlobStream};
 #[cfg(test)]
 use records::text_prefix;
 pub use records::{RecordOf, ReferencesOf};
+pub use unsealed::Unsealed;
 
 /// Where blobs and their records lie.
 #[derive(Debug, Clone)]
@@ -301,8 +304,8 @@ fn blob_path(tenant: &TenantId, blob: BlobKey) -> Path {
 }
 
 fn place(tenant: &TenantId, blob: BlobKey) -> object::Place {
-    let note = Path::from_iter(["staging".to_owned(), format!("{}.{blob}", tenant.prefix())]);
-    object::Place { blob: blob_path(tenant, blob), note }
+    let note = Path::from_iter([unsealed::FOLDER.to_owned(), format!("{}.{blob}", tenant.prefix())]);
+    object::Place { tenant: tenant.clone(), blob: blob_path(tenant, blob), note }
 }
 
 fn stored(meta: &object_store::ObjectMeta) -> Option<Stored> {

@@ -16,6 +16,7 @@ use mediakeep::retention::{rebuild, sweep, verify};
 use mediakeep::server::{self, Running};
 use mediakeep_storage::audit::AuditKind;
 use mediakeep_storage::index::NewDurable;
+use mediakeep_storage::testing::Buckets;
 use mediakeep_storage::{AssetId, AuditEvent, TenantId, Timestamp};
 use reqwest::Client;
 use tempfile::TempDir;
@@ -124,6 +125,18 @@ impl Host {
     /// The folder that everything lies in.
     pub fn folder(&self) -> &std::path::Path {
         self.folder.path()
+    }
+
+    /// The server of its bucket.
+    pub fn bucket(&self) -> &Buckets {
+        self.store.server()
+    }
+
+    /// Files of uploads in parts that its bucket has neither completed nor aborted.
+    pub fn parts_in_bucket(&self) -> usize {
+        let names =
+            std::fs::read_dir(self.folder()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+        names.filter(|name| name.to_string_lossy().starts_with(".upload")).count()
     }
 
     /// `host:port`.

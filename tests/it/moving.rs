@@ -69,12 +69,48 @@ async fn a_copy_goes_neither_onto_itself_nor_over_data_of_somebody_elses() {
         server.upload(noise(1_000, 1)).await;
         assert!(server.stop().await.success());
     }
-    for to in [format!("file://{}/blobs", other.path().display()), "memory".to_owned(), "ftp://x".to_owned()] {
+    let (here, there) = (place.path().display(), other.path().display());
+    for to in [
+        format!("file://{there}/blobs"),
+        format!("file://{here}/blobs"),
+        format!("file://{here}//blobs/"),
+        format!("file://{here}/blobs/t/copy"),
+        format!("file://{here}"),
+        "memory".to_owned(),
+        "ftp://x".to_owned(),
+    ] {
         let ran = place.run(&["copy", "--to", &to]);
         assert_eq!(ran.code, 2, "{ran:?}");
         assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{ran:?}");
     }
-    assert_eq!(other.blobs().len(), 1);
+    assert_eq!((place.blobs().len(), other.blobs().len()), (1, 1));
+    assert!(!place.file("blobs/t/copy").exists() && !place.file("copy-of").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_was_killed_is_made_again_by_the_same_command() {
+    let place = Place::in_files();
+    let server = place.serve().await;
+    server.upload(noise(3 << 20, 1)).await;
+    assert!(server.stop().await.success());
+    let to = format!("file://{}", place.file("copied").display());
+    place.must_run(&["copy", "--to", &to]);
+    // As it is while a blob is being written.
+    let blob = files(&place.file("copied/t"))
+        .into_iter()
+        .find(|file| file.ancestors().nth(2).is_some_and(|at| at.ends_with("b")));
+    let blob = blob.expect("a blob");
+    let tenant =
+        blob.ancestors().nth(3).and_then(|folder| folder.file_name()).expect("a tenant").to_string_lossy().into_owned();
+    let half = format!("copied/staging/{tenant}.{}", blob.file_name().expect("a key").to_string_lossy());
+    std::fs::remove_file(&blob).expect("it was there");
+    place.write(&half, noise(1 << 20, 1));
+
+    let again = place.must_run(&["copy", "--to", &to]);
+
+    assert!(again.stdout.contains("1 blobs copied"), "{again:?}");
+    assert!(std::fs::read(&blob).expect("a blob") == noise(3 << 20, 1));
+    assert!(!place.file(&half).exists());
 }
 
 /// A bucket to copy to.

@@ -7,11 +7,13 @@ use crate::harness::Caller;
 use crate::harness::told::Told;
 
 mod broken;
+mod buckets;
 mod clients;
 mod endings;
 mod joined;
 mod protocol;
 mod shared;
+mod writers;
 
 /// The bytes of an upload.
 const OCTETS: &str = "application/offset+octet-stream";

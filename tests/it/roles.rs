@@ -134,8 +134,8 @@ async fn ask(host: &Host, operation: &Operation, role: Role, asset: &Asset, run:
     };
     let mut path = filled(&operation.path, asset, run);
     if path.contains("{uploadId}") {
-        let begin = host.owner("acme").request(Method::POST, "/v1/uploads").header("upload-length", "5");
-        let begun = begin.send().await.expect("an answer");
+        let begin = host.owner("acme").request(Method::POST, "/v1/uploads").header("tus-resumable", "1.0.0");
+        let begun = begin.header("upload-length", "5").send().await.expect("an answer");
         let url = begun.headers()["location"].to_str().expect("text").to_owned();
         path = path.replace("{uploadId}", url.rsplit('/').next().expect("an id"));
     }
@@ -157,6 +157,7 @@ async fn ask(host: &Host, operation: &Operation, role: Role, asset: &Asset, run:
             "/v1/uploads" => request.header("upload-length", "5"),
             _ => request.header("x-http-method-override", "HEAD").header("upload-offset", "0"),
         };
+        request = request.header("tus-resumable", "1.0.0");
         if operation.method == Method::PATCH {
             request = request.header("content-type", "application/offset+octet-stream");
         }

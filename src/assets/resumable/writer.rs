@@ -238,7 +238,15 @@ impl Open {
 
     async fn append_sealed(&mut self, blob: BlobKey, staging: Staging, bytes: u64) -> Result<(), AssetError> {
         let (app, tenant) = (&self.held.app, &self.held.tenant);
-        let sealed = staging.seal().await?;
+        let sealed = match staging.seal().await {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                // Nothing was made of it, and a disk that is full has no room to spare for an hour.
+                let removed = app.blobs.remove(tenant, blob).await;
+                withdraw(app, tenant, blob, removed).await;
+                return Err(error.into());
+            }
+        };
         fault::point("resumable.sealed");
         if sealed.bytes != bytes {
             return Err(AssetError::Internal(format!("of {bytes} bytes of a part {} were stored", sealed.bytes)));

@@ -100,7 +100,7 @@ fn parameter(name: &str) -> Option<(&'static str, Value)> {
         ),
         "runId" => ("The run.", json!({"minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._:~-]+$"})),
         "uploadId" => ("The upload.", json!({"pattern": "^[0-9a-f]{32}$"})),
-        "Tus-Resumable" => ("The version of the protocol; another is 412.", json!({"enum": ["1.0.0"]})),
+        "Tus-Resumable" => ("The version of the protocol; another, or none, is 412.", json!({"enum": ["1.0.0"]})),
         "Upload-Length" => ("How many bytes there will be.", json!({"pattern": "^[0-9]{1,19}$"})),
         "Upload-Defer-Length" => ("`1`: the length is said by a later PATCH.", json!({"enum": ["1"]})),
         "Upload-Metadata" => (

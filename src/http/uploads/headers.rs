@@ -37,11 +37,11 @@ pub(super) fn wish(app: &App, headers: &HeaderMap) -> Result<Wish, ApiError> {
 }
 
 pub(super) fn right_version(request: &HttpRequest) -> Result<(), ApiError> {
-    let mut said = request.headers().get_all("tus-resumable");
-    if said.all(|version| version.as_bytes() == VERSION.as_bytes()) {
+    let mut said = request.headers().get_all("tus-resumable").peekable();
+    if said.peek().is_some() && said.all(|version| version.as_bytes() == VERSION.as_bytes()) {
         return Ok(());
     }
-    let message = "Tus-Resumable: 1.0.0 is the version that is spoken here";
+    let message = "Tus-Resumable: 1.0.0 is the version that is spoken here, and each request has to say so";
     Err(ApiError::new(StatusCode::PRECONDITION_FAILED, "version_conflict", message)
         .header("tus-version", VERSION.to_owned()))
 }

@@ -3,9 +3,9 @@
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
-use object_store::{ObjectStoreExt, PutPayload};
+use object_store::{ObjectMeta, ObjectStoreExt, PutPayload};
 
-use super::{BlobStore, Sealed, Stored, Way, ignore_missing, unavailable};
+use super::{BlobStore, Sealed, Stored, Unsealed, Way, ignore_missing, unavailable};
 use crate::error::StorageError;
 use crate::ids::TenantId;
 
@@ -51,14 +51,24 @@ impl BlobStore {
         staging.seal().await.map(Copied::Now)
     }
 
+    /// Takes back what a copy has left here that was cut off: nobody else writes to a store that is made a copy.
+    pub async fn forget_halves(&self) -> Result<(), StorageError> {
+        let mut halves = self.unsealed();
+        while let Some(Unsealed { tenant, blob, .. }) = halves.try_next().await? {
+            self.abort_unsealed(&tenant, blob).await?;
+        }
+        Ok(())
+    }
+
     /// Copies what lies beside the blobs of a tenant; how many records were not there yet.
     pub async fn copy_records(&self, to: &Self, tenant: &TenantId) -> Result<u64, StorageError> {
         let folder = records_of(tenant);
         let mut copied = 0;
         let mut listed = self.objects.list(Some(&folder));
         while let Some(record) = listed.try_next().await.map_err(|error| unavailable(&error))? {
+            // A record may be written anew, as long as before: then it is younger than its copy.
             let there = to.objects.head(&record.location).await;
-            if there.is_ok_and(|meta| meta.size == record.size) {
+            if there.is_ok_and(|copy| copy.size == record.size && is_older(&record, &copy)) {
                 continue;
             }
             let json = match self.objects.get(&record.location).await {
@@ -122,8 +132,16 @@ impl BlobStore {
     }
 }
 
+/// How far the clocks of two stores may be apart: a record that is not older than its copy by so much is copied again.
+const CLOCKS_MILLIS: i64 = 5 * 60 * 1_000;
+
 /// The note that says whose copy a store is.
 const COPY_OF: &str = "copy-of";
+
+fn is_older(record: &ObjectMeta, copy: &ObjectMeta) -> bool {
+    let (record, copy) = (record.last_modified.timestamp_millis(), copy.last_modified.timestamp_millis());
+    record < copy - CLOCKS_MILLIS
+}
 
 fn records_of(tenant: &TenantId) -> Path {
     Path::from_iter(["t", &tenant.prefix(), "r"])

@@ -64,6 +64,11 @@ impl Files {
         .await
     }
 
+    pub(super) async fn remove_staged(&self, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
+        let staged = self.staged_path(tenant, blob);
+        blocking(move || remove_for_good(&staged).map_err(failed("removing a staged blob"))).await
+    }
+
     pub(super) async fn put_again(&self, tenant: &TenantId, fresh: BlobKey, lost: BlobKey) -> Result<(), StorageError> {
         let (from, to) = (self.sealed_path(tenant, fresh), self.sealed_path(tenant, lost));
         // Its own name from when it was staged: whatever a crash leaves there goes with the blob.

@@ -2,25 +2,28 @@
 //!
 //! An object shows only whole, so there is nothing to see of what is being written. But parts are kept, and paid for, until their upload
 //! is completed or aborted, and a store does not tell their names to everybody. So before the first part is sent a **note** of the upload
-//! is put beside the blobs; whoever removes the blob reads it and aborts what it names. A crash between the store's answer and the note
-//! leaves an upload without parts, which is what a bucket's lifecycle rule is for.
+//! is put beside the blobs; whoever removes the blob reads it and aborts what it names, and [`super::unsealed`] finds the notes of which
+//! nobody knows any more. A crash between the store's answer and the note, or a store that takes neither the note nor the abort, leaves an
+//! upload without parts, which is what a bucket's lifecycle rule is for.
 //!
 //! Memory: an upload holds one part that is being gathered and [`IN_FLIGHT`] that are on their way; all uploads of a process together
-//! no more than [`GATHERED_AT_ONCE`] parts, and whoever comes later waits with [`SMALL`] bytes in hand.
+//! no more than [`Room`] has, and whoever comes later waits with [`SMALL`] bytes in hand.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::{MultipartId, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
 use ring::digest;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tracing::warn;
 
+use super::room::{Room, Taken};
 use super::{Sealed, ignore_missing, unavailable};
 use crate::error::StorageError;
-use crate::ids::Digest;
+use crate::ids::{Digest, TenantId};
 
 /// The smallest part that S3 takes is 5 MiB, and it takes 10,000 of them; some stores want all but the last to be of one size.
 const PART: usize = 8 << 20;
@@ -31,8 +34,8 @@ pub(super) const LARGEST: u64 = PART as u64 * 10_000;
 /// So many parts of one upload are on their way while the next is gathered.
 const IN_FLIGHT: usize = 2;
 
-/// So many parts are held in memory by all uploads together: 256 MiB.
-const GATHERED_AT_ONCE: usize = 32;
+/// So long an abort waits for parts that are on their way.
+const ARRIVAL: Duration = Duration::from_secs(10);
 
 /// What an upload holds without asking for the room of a part.
 const SMALL: usize = 256 << 10;
@@ -44,7 +47,9 @@ pub(super) struct Objects {
     parts: Arc<dyn MultipartStore>,
     /// What `whole` puts before each path, and `parts` does not.
     prefix: Path,
-    room: Arc<Semaphore>,
+    room: Arc<Room>,
+    /// How many aborts the store did not confirm.
+    unconfirmed: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for Objects {
@@ -60,7 +65,12 @@ impl Objects {
             true => store.clone(),
             false => Arc::new(object_store::prefix::PrefixStore::new(store.clone(), prefix.clone())),
         };
-        Self { whole, parts: store, prefix, room: Arc::new(Semaphore::new(GATHERED_AT_ONCE)) }
+        Self { whole, parts: store, prefix, room: Arc::new(Room::new()), unconfirmed: Arc::default() }
+    }
+
+    /// How many aborts of uploads in parts the store did not confirm so far.
+    pub(super) fn unconfirmed_aborts(&self) -> u64 {
+        self.unconfirmed.load(Ordering::Relaxed)
     }
 
     /// Removes an object, or what there is of one.
@@ -70,7 +80,7 @@ impl Objects {
     }
 
     /// Aborts the upload that the note names, if there is one; the note goes last.
-    async fn abort_noted(&self, place: &Place) -> Result<(), StorageError> {
+    pub(super) async fn abort_noted(&self, place: &Place) -> Result<(), StorageError> {
         let noted = match self.whole.get(&place.note).await {
             Ok(noted) => noted.bytes().await.map_err(|error| unavailable(&error))?,
             Err(object_store::Error::NotFound { .. }) => return Ok(()),
@@ -80,8 +90,23 @@ impl Objects {
             store: "store",
             reason: format!("the note of an upload {} is not text", place.note),
         })?;
-        ignore_missing(self.parts.abort_multipart(&self.full(&place.blob), &id).await)?;
+        self.abort(place, &id).await
+    }
+
+    /// Aborts the upload of that name, and takes its note away.
+    async fn abort(&self, place: &Place, id: &MultipartId) -> Result<(), StorageError> {
+        let aborted = self.parts.abort_multipart(&self.full(&place.blob), id).await;
+        ignore_missing(aborted).inspect_err(|_| {
+            self.unconfirmed.fetch_add(1, Ordering::Relaxed);
+        })?;
         ignore_missing(self.whole.delete(&place.note).await)
+    }
+
+    /// Begins an upload in parts, and notes it.
+    async fn begin(self, place: Place) -> object_store::Result<Begun> {
+        let id = self.parts.create_multipart(&self.full(&place.blob)).await?;
+        let noted = self.whole.put(&place.note, PutPayload::from(id.clone())).await.map(drop);
+        Ok(Begun { id, noted })
     }
 
     /// The path as the store has it.
@@ -93,6 +118,7 @@ impl Objects {
 /// Where a blob lies, and the note of its upload while it is written in parts.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
+    pub(super) tenant: TenantId,
     pub(super) blob: Path,
     pub(super) note: Path,
 }
@@ -102,9 +128,13 @@ pub(super) struct Staging {
     objects: Objects,
     place: Place,
     gathered: Gathered,
+    /// An upload in parts that is being begun: in a task of its own, so that its name is never lost with whoever waited for it.
+    beginning: Option<JoinHandle<object_store::Result<Begun>>>,
     parts: Option<Parts>,
     hash: digest::Context,
     bytes: u64,
+    /// A write did not come to its end: what was gathered in it is lost, and nothing more is taken.
+    is_broken: bool,
 }
 
 #[derive(Default)]
@@ -112,7 +142,13 @@ struct Gathered {
     chunks: Vec<Bytes>,
     bytes: usize,
     /// Held from [`SMALL`] bytes on, until the part has been sent.
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Taken>,
+}
+
+/// An upload in parts, and whether it was noted.
+struct Begun {
+    id: MultipartId,
+    noted: object_store::Result<()>,
 }
 
 struct Parts {
@@ -130,10 +166,14 @@ impl std::fmt::Debug for Staging {
 impl Staging {
     pub(super) fn new(objects: Objects, place: Place) -> Self {
         let hash = digest::Context::new(&digest::SHA256);
-        Self { objects, place, gathered: Gathered::default(), parts: None, hash, bytes: 0 }
+        let gathered = Gathered::default();
+        Self { objects, place, gathered, beginning: None, parts: None, hash, bytes: 0, is_broken: false }
     }
 
     pub(super) async fn write(&mut self, mut chunk: Bytes) -> Result<(), StorageError> {
+        self.must_be_whole()?;
+        // Until its end, also if nobody waits for that: a hole is none that a later part could fill.
+        self.is_broken = true;
         self.hash.update(&chunk);
         self.bytes += chunk.len() as u64;
         while !chunk.is_empty() {
@@ -143,7 +183,17 @@ impl Staging {
                 self.send_part().await?;
             }
         }
+        self.is_broken = false;
         Ok(())
+    }
+
+    fn must_be_whole(&self) -> Result<(), StorageError> {
+        match self.is_broken {
+            true => {
+                Err(StorageError::Unavailable { store: "store", reason: "an earlier write came to no end".to_owned() })
+            }
+            false => Ok(()),
+        }
     }
 
     pub(super) async fn seal(mut self) -> Result<Sealed, StorageError> {
@@ -160,17 +210,22 @@ impl Staging {
 
     /// Takes back what was sent in parts. What was put whole has an answer, or is removed with the upload's row.
     pub(super) async fn abort(&mut self) -> Result<(), StorageError> {
+        if self.beginning.is_some() {
+            // What could not be begun is nothing to abort; what could not be noted is.
+            let _ = self.begun().await;
+        }
         let Some(mut parts) = self.parts.take() else {
             return Ok(());
         };
+        // A part that comes to the store behind the abort may stay there, so those on their way are waited for.
+        let _ = tokio::time::timeout(ARRIVAL, async { while parts.on_their_way.join_next().await.is_some() {} }).await;
         parts.on_their_way.shutdown().await;
-        self.objects.abort_noted(&self.place).await
+        self.objects.abort(&self.place, &parts.id).await
     }
 
     async fn gather(&mut self, piece: Bytes) -> Result<(), StorageError> {
         if self.gathered.room.is_none() && self.gathered.bytes + piece.len() > SMALL {
-            let room = self.objects.room.clone().acquire_owned().await;
-            self.gathered.room = Some(room.expect("the room for parts is never closed"));
+            self.gathered.room = Some(self.objects.room.take(&self.place.tenant).await);
         }
         self.gathered.bytes += piece.len();
         self.gathered.chunks.push(piece);
@@ -181,7 +236,7 @@ impl Staging {
         let gathered = std::mem::take(&mut self.gathered);
         let path = self.objects.full(&self.place.blob);
         if self.parts.is_none() {
-            self.parts = Some(self.begin(&path).await?);
+            self.begun().await?;
         }
         let parts = self.parts.as_mut().expect("it was begun above");
         while parts.on_their_way.len() >= IN_FLIGHT {
@@ -198,18 +253,20 @@ impl Staging {
         Ok(())
     }
 
-    async fn begin(&self, path: &Path) -> Result<Parts, StorageError> {
-        let id = self.objects.parts.create_multipart(path).await.map_err(|error| unavailable(&error))?;
-        let noted = self.objects.whole.put(&self.place.note, PutPayload::from(id.clone())).await;
-        let parts = Parts { id, sent: Vec::new(), on_their_way: JoinSet::new() };
-        if let Err(error) = noted {
-            ignore_missing(self.objects.parts.abort_multipart(path, &parts.id).await)?;
-            return Err(unavailable(&error));
-        }
-        Ok(parts)
+    /// Begins the upload in parts.
+    async fn begun(&mut self) -> Result<(), StorageError> {
+        let (objects, place) = (self.objects.clone(), self.place.clone());
+        let beginning = self.beginning.get_or_insert_with(|| tokio::spawn(objects.begin(place)));
+        let begun = beginning.await;
+        self.beginning = None;
+        let begun = begun.map_err(|error| StorageError::Unavailable { store: "store", reason: error.to_string() })?;
+        let Begun { id, noted } = begun.map_err(|error| unavailable(&error))?;
+        self.parts = Some(Parts { id, sent: Vec::new(), on_their_way: JoinSet::new() });
+        noted.map_err(|error| unavailable(&error))
     }
 
     async fn finish(&mut self) -> Result<(), StorageError> {
+        self.must_be_whole()?;
         if self.parts.is_none() {
             let gathered = std::mem::take(&mut self.gathered);
             let put = self.objects.whole.put(&self.place.blob, PutPayload::from_iter(gathered.chunks)).await;

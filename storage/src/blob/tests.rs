@@ -7,6 +7,7 @@ use crate::ids::RunId;
 use crate::record::ReferenceRecord;
 use crate::testing::Buckets;
 
+mod copies;
 mod remote;
 
 /// A store of each kind, and what it lives as long as.

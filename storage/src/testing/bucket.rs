@@ -129,7 +129,8 @@ impl Scripted {
         match what {
             Some(What::Refuse(status)) => return Ok(misdeed::refusal(status)),
             Some(What::Drop) => return Err(misdeed::gone()),
-            Some(What::LoseAnswer | What::CutAfter(_)) | None => (),
+            Some(What::Late(time)) => tokio::time::sleep(time).await,
+            Some(What::LoseAnswer | What::CutAfter(_) | What::RefuseSome { .. }) | None => (),
         }
         let response = self.service.call(request).await?;
         match what {

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -31,6 +32,15 @@ pub enum What {
     LoseAnswer,
     /// It is not done, and the connection ends.
     Drop,
+    /// Of a hundred so many are refused with this status, by chance that is the same each time.
+    RefuseSome {
+        /// The status.
+        status: u16,
+        /// How many.
+        of_a_hundred: usize,
+    },
+    /// It is done after this time.
+    Late(Duration),
     /// Its answer breaks off behind so many bytes.
     CutAfter(usize),
 }
@@ -63,11 +73,19 @@ impl Script {
             .iter()
             .position(|misdeed| request.method().as_str() == misdeed.method && asked.contains(misdeed.names))?;
         let what = script[at].what;
+        let left = script[at].times;
         script[at].times -= 1;
         if script[at].times == 0 {
             script.remove(at);
         }
-        Some(what)
+        match what {
+            What::RefuseSome { status, of_a_hundred } => {
+                // Multiplied with a large prime, a count is as good as a die.
+                let die = (left.wrapping_mul(2_654_435_761) >> 7) % 100;
+                (die < of_a_hundred).then_some(What::Refuse(status))
+            }
+            other => Some(other),
+        }
     }
 }
 

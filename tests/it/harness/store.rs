@@ -1,9 +1,10 @@
 //! Which store a story's bytes lie in: files in the story's folder, or a bucket whose objects are those same files.
 
 use std::path::Path;
+use std::process::Command;
 
 use mediakeep::config::settings;
-use mediakeep_storage::testing::Buckets;
+use mediakeep_storage::testing::{self, Buckets};
 
 /// The variable that says which: `files` or `s3`; files where it is absent. Whoever sets it to `s3` puts the credentials of
 /// [`mediakeep_storage::testing::credentials`] into the environment too.
@@ -25,6 +26,24 @@ impl Kind {
             Ok(other) => unreachable!("{VARIABLE} is files or s3, not {other:?}"),
         }
     }
+}
+
+/// Whether this process tells its stories on buckets. If not, this one is told in a process that does, to its end: credentials are the
+/// environment's, which no process changes for itself.
+pub fn is_a_bucket_for(story: &str) -> bool {
+    if Kind::of_this_process() == Kind::Bucket {
+        return true;
+    }
+    let mut told = Command::new(std::env::current_exe().expect("a path"));
+    told.args(["--exact", story, "--nocapture"]).env(VARIABLE, "s3").envs(testing::credentials());
+    let told = told.output().expect("the tests run");
+    let said = String::from_utf8_lossy(&told.stdout);
+    assert!(
+        told.status.success() && said.contains("test result: ok. 1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&told.stderr)
+    );
+    false
 }
 
 /// Where a story's bytes lie. A server of the story's own ends with this value.

@@ -149,6 +149,21 @@ async fn equal_bytes_of_a_run_stay_one_asset() {
 }
 
 #[tokio::test]
+async fn equal_bytes_that_come_at_once_under_different_names_are_one_asset() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let puts = (0..6).map(async |n| {
+        let part = json!({"raw": BASE64.encode(&noise(400, 1)), "mediaType": "a/b", "filename": format!("{n}.bin")});
+        put(&owner, &format!("/v1/runs/run-1/artifacts/a-{n}"), &json!({"parts": [part]})).await.status
+    });
+
+    let statuses = futures_util::future::join_all(puts).await;
+
+    assert!(statuses.iter().all(|status| *status == 201), "{statuses:?}");
+    assert_eq!(assets_of(&owner, "run-1").await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_later_put_replaces_the_whole() {
     let host = Host::start().await;
     let owner = host.owner("acme");

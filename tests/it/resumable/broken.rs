@@ -13,7 +13,7 @@ use crate::harness::raw::Wire;
 use crate::harness::{Caller, Host, credential};
 
 /// The head of a PATCH by acme's owner.
-fn head(url: &str, at: usize, length: usize, more: &str) -> Vec<u8> {
+pub(super) fn head(url: &str, at: usize, length: usize, more: &str) -> Vec<u8> {
     let path = url.split_once("/v1/").map(|(_, path)| format!("/v1/{path}")).expect("a URL of ours");
     let credential = credential("acme", "all");
     let head = format!(
@@ -24,7 +24,7 @@ fn head(url: &str, at: usize, length: usize, more: &str) -> Vec<u8> {
 }
 
 /// Where the upload goes on, once whoever wrote it has noticed that its client has gone.
-async fn settled(owner: &Caller<'_>, url: &str, expected: usize) -> usize {
+pub(super) async fn settled(owner: &Caller<'_>, url: &str, expected: usize) -> usize {
     for _ in 0..500 {
         if offset(owner, url).await == expected {
             break;
@@ -145,12 +145,12 @@ async fn dies_at(point: &str) -> (Value, usize) {
     let mut command = place.command(&["serve"]);
     command.env(FAULT_VARIABLE, point);
     let mut server = place.start(command).await;
-    let begin = server.request(Method::POST, "/v1/uploads").header("upload-length", "200000");
-    let begun = begin.send().await.expect("an answer");
+    let begin = server.request(Method::POST, "/v1/uploads").header("tus-resumable", "1.0.0");
+    let begun = begin.header("upload-length", "200000").send().await.expect("an answer");
     let path = begun.headers()["location"].to_str().expect("text").trim_start_matches(&server.url("")).to_owned();
     let patch = |server: &Server, at: usize, bytes: &[u8]| {
         let patch = server.request(Method::PATCH, &path).header("content-type", OCTETS).header("upload-offset", at);
-        patch.body(bytes.to_vec()).send()
+        patch.header("tus-resumable", "1.0.0").body(bytes.to_vec()).send()
     };
     patch(&server, 0, &bytes).await.expect_err("it dies");
     server.ended().await;
@@ -158,7 +158,8 @@ async fn dies_at(point: &str) -> (Value, usize) {
     let server = place.serve().await;
     let look = async || {
         loop {
-            let seen = server.request(Method::HEAD, &path).send().await.expect("an answer");
+            let seen = server.request(Method::HEAD, &path).header("tus-resumable", "1.0.0");
+            let seen = seen.send().await.expect("an answer");
             // The dead one's lease has a minute to lapse.
             if seen.status() != 423 {
                 return seen;

@@ -55,7 +55,7 @@ async fn tuspy_goes_on_where_a_killed_service_left_it() {
 /// The bytes of the asset that was made of the upload.
 async fn made_of(server: &Server, url: &str) -> Vec<u8> {
     let path = url.trim_start_matches(&server.url("")).to_owned();
-    let seen = server.request(Method::HEAD, &path).send().await.expect("an answer");
+    let seen = server.request(Method::HEAD, &path).header("tus-resumable", "1.0.0").send().await.expect("an answer");
     let asset = seen.headers()["mediakeep-asset-id"].to_str().expect("text").to_owned();
     let content = server.request(Method::GET, &format!("/v1/assets/{asset}/content")).send().await.expect("an answer");
     content.bytes().await.expect("bytes").into()

@@ -64,6 +64,10 @@ async fn only_whole_pieces_of_ones_own_are_joined() {
     assert_eq!(join(&[&whole, &whole]).await.status, 400);
     let with_length = create(&owner, &[("upload-concat", &format!("final;{whole}")), ("upload-length", "10")]).await;
     assert_eq!(with_length.status, 400);
+    let concat = format!("final;{whole}");
+    let with_bytes = request(&owner, Method::POST, "/v1/uploads").header("upload-concat", &concat);
+    let with_bytes = told(with_bytes.header("content-type", super::OCTETS).body("more")).await;
+    assert_eq!((with_bytes.status, with_bytes.refusal()), (403, "forbidden".into()));
     assert_eq!((look(&owner, &whole).await.status, assets(&owner).await), (200, 0), "nothing happened");
 
     let made = join(&[&whole]).await;

@@ -57,6 +57,16 @@ async fn a_server_says_what_of_the_protocol_it_speaks() {
     let refused = told(other).await;
     assert_eq!((refused.status, refused.refusal()), (412, "version_conflict".into()));
     assert_eq!((refused.header("tus-version"), refused.header("tus-resumable")), ("1.0.0", "1.0.0"));
+    let url = begun(&owner, 5, &[]).await;
+    for (method, path) in
+        [(Method::POST, "/v1/uploads"), (Method::HEAD, &url), (Method::PATCH, &url), (Method::DELETE, &url)]
+    {
+        let silent = owner.request(method, path).header("upload-length", "5").header("upload-offset", "0");
+        let refused = told(silent.header("content-type", OCTETS).body("12345")).await;
+        assert_eq!((refused.status, refused.header("tus-version")), (412, "1.0.0"), "{refused:?}");
+    }
+    assert_eq!(offset(&owner, &url).await, 0, "nothing was taken");
+    assert_eq!(told(request(&owner, Method::DELETE, &url)).await.status, 204);
     let refused = create(&owner, &[("upload-length", "1001")]).await;
     assert_eq!((refused.status, &refused.json()["details"]), (413, &json!({"limit": 1_000})));
     assert!(host.is_bare().await);

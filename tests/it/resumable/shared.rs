@@ -11,12 +11,14 @@ async fn an_upload_goes_on_wherever_its_next_part_comes() {
     let place = Place::shared("");
     let (one, other) = (place.serve().await, place.serve_another().await);
     let bytes = noise(300_000, 1);
-    let begun = one.request(Method::POST, "/v1/uploads").header("upload-length", bytes.len()).send().await;
+    let begun = one.request(Method::POST, "/v1/uploads").header("tus-resumable", "1.0.0");
+    let begun = begun.header("upload-length", bytes.len()).send().await;
     let begun = begun.expect("an answer");
     let path = begun.headers()["location"].to_str().expect("text").trim_start_matches(&one.url("")).to_owned();
     let append = async |server: &Server, at: usize, to: usize| {
         let patch = server.request(Method::PATCH, &path).header("content-type", OCTETS).header("upload-offset", at);
-        let answer = patch.body(bytes[at..to].to_vec()).send().await.expect("an answer");
+        let answer =
+            patch.header("tus-resumable", "1.0.0").body(bytes[at..to].to_vec()).send().await.expect("an answer");
         assert_eq!(answer.status(), 204);
         answer.headers().get("mediakeep-asset-id").map(|id| id.to_str().expect("text").to_owned())
     };

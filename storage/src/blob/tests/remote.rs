@@ -3,7 +3,10 @@
 use super::*;
 use crate::testing::{Misdeed, What};
 
-/// More than two parts of an upload.
+/// A part of an upload.
+const PART: usize = 8 << 20;
+
+/// More than two of them.
 const LARGE: usize = 20 << 20;
 
 fn bucket() -> (tempfile::TempDir, Buckets, BlobStore) {
@@ -124,6 +127,47 @@ async fn a_part_that_is_refused_for_good_ends_the_upload_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn what_a_failed_write_has_lost_is_never_sealed_without_it() {
+    let (folder, server, store) = bucket();
+    misbehave(&server, "PUT", "partNumber=3", 1_000, What::Refuse(403));
+    let mut staging = store.stage(&acme(), BlobKey::generate());
+    let mut written = Ok(());
+    for _ in 0..8 {
+        written = written.and(staging.write(Bytes::from(pattern(PART))).await);
+    }
+
+    assert!(written.is_err() && staging.write(Bytes::from(pattern(PART))).await.is_err());
+    assert!(staging.seal().await.is_err(), "two parts of eight are no blob");
+    assert!(all(&store).await.is_empty());
+    assert_eq!(parts(&folder), 0);
+}
+
+#[tokio::test]
+async fn what_was_lost_with_a_write_that_nobody_waited_for_is_not_sealed_without_it() {
+    let (folder, _server, store) = bucket();
+    let mut staging = store.stage(&acme(), BlobKey::generate());
+    let mut write = Box::pin(staging.write(Bytes::from(pattern(4 * PART))));
+    assert!(futures_util::poll!(&mut write).is_pending());
+    drop(write);
+
+    assert!(staging.seal().await.is_err());
+    assert!(all(&store).await.is_empty());
+    assert_eq!(parts(&folder), 0);
+}
+
+#[tokio::test]
+async fn blobs_of_one_part_more_and_less_are_whole() {
+    let (folder, _server, store) = bucket();
+    for length in [PART - 1, PART, PART + 1, 2 * PART] {
+        let blob = BlobKey::generate();
+        let sealed = try_put(&store, blob, &pattern(length)).await.expect("put");
+        assert_eq!(sealed, Sealed { bytes: length as u64, sha256: digest_of(&pattern(length)) });
+        assert!(whole(&store, blob, length).await.expect("the bytes") == pattern(length), "{length}");
+    }
+    assert_eq!(parts(&folder), 0);
+}
+
+#[tokio::test]
 async fn an_upload_whose_process_died_is_aborted_when_its_blob_is_removed() {
     let (folder, _server, store) = bucket();
     let blob = BlobKey::generate();
@@ -161,6 +205,61 @@ async fn a_blob_that_the_store_has_lost_is_said_to_be_gone_before_the_first_byte
     let opened = store.open_blob(&acme(), BlobKey::generate(), 5).await.expect("nothing is asked yet");
 
     assert!(matches!(opened.stream_now(0..5).await, Err(StorageError::NoSuchBlob)));
+}
+
+#[tokio::test]
+async fn a_bucket_of_more_than_a_page_is_listed_to_its_end() {
+    let (_folder, _server, store) = bucket();
+    let put = (0..1_050).map(|_| async { try_put(&store, BlobKey::generate(), b"bytes").await.map(drop) });
+    let put: Vec<_> = futures_util::stream::iter(put).buffer_unordered(16).try_collect().await.expect("put");
+
+    assert_eq!((put.len(), all(&store).await.len()), (1_050, 1_050));
+}
+
+#[tokio::test]
+async fn a_prefix_may_have_whatever_an_address_may() {
+    let (folder, server, _) = bucket();
+    let address = Url::parse("s3://media/of%20ours/%C3%BC+x=1&y/~(1)'%25").expect("an address");
+    let store = BlobStore::open(&address, &server.options()).expect("a store");
+    for length in [5, LARGE] {
+        let blob = BlobKey::generate();
+        try_put(&store, blob, &pattern(length)).await.expect("put");
+        assert!(whole(&store, blob, length).await.expect("the bytes") == pattern(length));
+        assert_eq!(all(&store).await, [blob]);
+        store.remove(&acme(), blob).await.expect("removed");
+    }
+    assert_eq!((all(&store).await.len(), parts(&folder)), (0, 0));
+}
+
+#[tokio::test]
+async fn an_abort_that_was_not_confirmed_is_counted_and_told_to_whoever_asked_for_it() {
+    let (folder, server, store) = bucket();
+    misbehave(&server, "PUT", "staging/", 1_000, What::Refuse(403));
+    misbehave(&server, "DELETE", "uploadId=", 1, What::Refuse(403));
+    let blob = BlobKey::generate();
+    let mut staging = store.stage(&acme(), blob);
+    assert!(staging.write(Bytes::from(pattern(LARGE))).await.is_err());
+    assert!(staging.abort().await.is_err(), "and so whoever announced it does not withdraw that");
+    assert_eq!((store.unconfirmed_aborts(), parts(&folder) > 0), (1, true));
+
+    let refused = try_put(&store, BlobKey::generate(), &pattern(LARGE)).await;
+
+    assert!(refused.is_err());
+    assert_eq!(store.unconfirmed_aborts(), 1, "the second was aborted");
+}
+
+#[tokio::test]
+async fn an_upload_that_was_begun_while_its_sender_went_away_is_aborted() {
+    let (folder, server, store) = bucket();
+    misbehave(&server, "POST", "uploads", 1, What::Late(std::time::Duration::from_millis(300)));
+    let mut staging = store.stage(&acme(), BlobKey::generate());
+    let write = staging.write(Bytes::from(pattern(LARGE)));
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(100), write).await.is_err());
+
+    staging.abort().await.expect("aborted");
+
+    assert_eq!(parts(&folder), 0);
+    assert!(store.unsealed().try_next().await.expect("a list").is_none());
 }
 
 #[test]

@@ -24,6 +24,7 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ("arrows::", "reads source files"),
     ("backends::", "this, and stories that name their index themselves"),
     ("backup::", "names its index and its store itself"),
+    ("bundles::memory::", "a bundle of which neither index nor store hears"),
     ("command_line::help_lists_what_there_is", "needs no index"),
     ("command_line::verify_finds_what_is_lost", "puts a file into the store's folder"),
     ("command_line::the_openapi_document_needs_no_configuration", "needs no index"),

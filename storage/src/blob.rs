@@ -38,6 +38,7 @@ mod local;
 mod object;
 mod read;
 mod records;
+mod signed;
 
 pub use cloud::{S3Options, StoreOptions};
 pub use copy::Copied;
@@ -46,6 +47,7 @@ pub use read::{Blob, BlobReader, BlobStream};
 pub use records::RecordOf;
 #[cfg(test)]
 use records::text_prefix;
+pub use signed::{Shown, SignedUrl};
 
 /// Where blobs and their records lie.
 #[derive(Debug, Clone)]

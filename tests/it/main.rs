@@ -47,6 +47,7 @@ mod rates;
 mod rebuild;
 mod recovery;
 mod references;
+mod redirect;
 mod remote;
 mod replicas;
 mod resumable;

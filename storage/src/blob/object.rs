@@ -9,14 +9,17 @@
 //! no more than [`GATHERED_AT_ONCE`] parts, and whoever comes later waits with [`SMALL`] bytes in hand.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
+use object_store::signer::{Method, SignedUrlOptions, Signer};
 use object_store::{MultipartId, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
 use ring::digest;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tracing::warn;
+use url::Url;
 
 use super::{Sealed, ignore_missing, unavailable};
 use crate::error::StorageError;
@@ -45,6 +48,7 @@ pub(super) struct Objects {
     /// What `whole` puts before each path, and `parts` does not.
     prefix: Path,
     room: Arc<Semaphore>,
+    signer: Option<Arc<dyn Signer>>,
 }
 
 impl std::fmt::Debug for Objects {
@@ -60,7 +64,34 @@ impl Objects {
             true => store.clone(),
             false => Arc::new(object_store::prefix::PrefixStore::new(store.clone(), prefix.clone())),
         };
-        Self { whole, parts: store, prefix, room: Arc::new(Semaphore::new(GATHERED_AT_ONCE)) }
+        Self { whole, parts: store, prefix, room: Arc::new(Semaphore::new(GATHERED_AT_ONCE)), signer: None }
+    }
+
+    /// The same, of a store that signs URLs.
+    pub(super) fn signing(self, signer: Arc<dyn Signer>) -> Self {
+        Self { signer: Some(signer), ..self }
+    }
+
+    pub(super) fn signs(&self) -> bool {
+        self.signer.is_some()
+    }
+
+    /// A URL of that object, if the store signs any.
+    pub(super) async fn sign(
+        &self,
+        method: Method,
+        path: &Path,
+        lifetime: Duration,
+        said: &SignedUrlOptions,
+    ) -> Result<Option<Url>, StorageError> {
+        let Some(signer) = &self.signer else {
+            return Ok(None);
+        };
+        let signed = signer.signed_url_opts(method, &self.full(path), lifetime, said).await;
+        let mut url = signed.map_err(|error| unavailable(&error))?;
+        // Those of an endpoint are ours, and no part of what is signed.
+        let _ = url.set_username("").and_then(|()| url.set_password(None));
+        Ok(Some(url))
     }
 
     /// Removes an object, or what there is of one.

@@ -98,3 +98,10 @@ const STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 pub fn key_from_environment() -> Option<String> {
     std::env::var("MEDIAKEEP_KEY").ok().filter(|key| !key.is_empty())
 }
+
+/// The folder in which `put` remembers what it has begun: `mediakeep` where the user's programs keep their state.
+pub fn state_folder() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")))?;
+    Some(state.join("mediakeep"))
+}

@@ -23,6 +23,7 @@ pub mod openapi;
 pub mod openwop;
 pub mod paging;
 pub mod range;
+mod redirect;
 pub mod routes;
 pub mod retention;
 pub mod revocation;

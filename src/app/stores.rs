@@ -94,6 +94,8 @@ pub(super) async fn open_to_copy(settings: &Settings, to: &str) -> Result<(BlobS
     }
     let mut target = settings.clone();
     to.clone_into(&mut target.store.url);
+    // Nobody is sent to a copy.
+    target.delivery.redirect = false;
     let (from, there) = (address("store.url", &settings.store.url)?, address("--to", to)?);
     let (source_place, target_place) = (place_of(&from), place_of(&there));
     if source_place == target_place {
@@ -181,6 +183,10 @@ fn open_blobs(settings: &Settings) -> Result<BlobStore, StartError> {
     };
     let options = StoreOptions { s3, environment: config::store_environment()? };
     let blobs = BlobStore::open(&address("store.url", &store.url)?, &options)?;
+    if settings.delivery.redirect && !blobs.signs_urls() {
+        let why = "delivery.redirect: no URL of this store works for somebody else (its requests are not signed, or need a session or a customer's key): leave it at false";
+        return Err(refused(why.to_owned()));
+    }
     let most = settings.limits.max_upload_bytes;
     match blobs.largest() {
         Some(largest) if most.0 > largest => Err(refused(format!(

@@ -56,6 +56,8 @@ pub struct Delivery {
     pub disposition: Bytes,
     /// The same, as a download.
     pub attachment: Bytes,
+    /// Whether a store may show the bytes, which says their type and nothing else of ours.
+    pub is_safe_bare: bool,
 }
 
 /// Opens a capability.
@@ -261,6 +263,7 @@ impl Delivery {
             )),
             disposition: Bytes::from(content_disposition(natural, name)),
             attachment: Bytes::from(content_disposition(Disposition::Attachment, name)),
+            is_safe_bare: admit::is_safe_bare(&record.mime_type, &facts),
         }
     }
 }

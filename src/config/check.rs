@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use mediakeep_storage::TenantId;
 
-use super::settings::{Delivery, Settings};
+use super::settings::Settings;
 use super::units::Span;
 
 /// Why a setting cannot be.
@@ -24,7 +24,7 @@ pub(super) fn refusal(settings: &Settings) -> Option<Refusal> {
         index(settings),
         lengths(settings),
         bounds(settings),
-        not_here_yet(settings),
+        delivery(settings),
         tenants(settings),
     ];
     refusals.into_iter().flatten().next()
@@ -123,11 +123,16 @@ fn bounds(settings: &Settings) -> Option<Refusal> {
     None
 }
 
-/// Settings of features that this version does not have: only their defaults are true.
-fn not_here_yet(settings: &Settings) -> Option<Refusal> {
-    let set = [("delivery.redirect", settings.delivery != Delivery::default())];
-    let (key, _) = set.into_iter().find(|(_, set)| *set)?;
-    refuse(key, "this version has no such feature yet; leave it at its default")
+/// Of the stores only S3 signs what an answer says of itself along with its URL.
+fn delivery(settings: &Settings) -> Option<Refusal> {
+    let signs = url::Url::parse(&settings.store.url).is_ok_and(|url| url.scheme() == "s3");
+    if !settings.delivery.redirect || signs {
+        return None;
+    }
+    refuse(
+        "delivery.redirect",
+        "clients can be sent to an s3: store alone: name one in store.url, or leave this at false",
+    )
 }
 
 fn tenants(settings: &Settings) -> Option<Refusal> {

@@ -296,7 +296,7 @@ section! {
 section! {
     /// How bytes go out.
     Delivery {
-        /// By a redirect to the store.
+        /// Whether passive media are had from the store itself, by a redirect to a URL that it honours for a minute at most.
         redirect: bool = false,
     }
 }

@@ -18,8 +18,8 @@ use mediakeep_storage::blob::{Blob, BlobStream};
 use mediakeep_storage::{AssetId, BlobKey, StorageError};
 
 use super::conditional::{self, Conditions, EntityTag, Outcome, Validators, if_range};
-use super::extract;
 use super::range::{self, Plan, multipart};
+use super::{extract, redirect};
 use crate::access::{Principal, Scope};
 use crate::app::App;
 use crate::artifacts;
@@ -53,6 +53,7 @@ const MAX_AGE: i64 = 300;
     responses(
         (status = 200, description = "The bytes"),
         (status = 206, description = "Ranges of them: one as it is, several as `multipart/byteranges`"),
+        (status = 302, description = "With `delivery.redirect`: passive media are at the store, for a minute at most", headers(("Location" = String))),
         (status = 304, description = "Unchanged"),
         (status = 404, body = super::openapi::ErrorBody, description = "One answer for whatever opens nothing: malformed, forged, unknown, foreign, revoked"),
         (status = 410, body = super::openapi::ErrorBody, description = "Authentic, but over: `details.reason` is `url_expired`, `url_used`, `asset_expired` or `asset_erased`"),
@@ -63,35 +64,38 @@ const MAX_AGE: i64 = 300;
 )]
 pub async fn capability(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let caller = extract::authenticated(&request).ok();
-    by_token(&request, token(&request), caller.as_ref()).await
+    let app = extract::parts(&request);
+    let opened = open(&app, &request, token(&request), caller.as_ref()).await?;
+    let grant = Grant::of(&app, &opened, caller.as_ref());
+    if let Some(elsewhere) = redirect::to_store(&app, &request, &grant).await? {
+        return Ok(elsewhere);
+    }
+    respond(&app, &request, grant).await
 }
 
-/// The bytes that a capability opens, for whoever shows it.
+/// The bytes that a capability opens, for whoever shows it; from here, always.
 pub(super) async fn by_token(
     request: &HttpRequest,
     token: &str,
     caller: Option<&Principal>,
 ) -> Result<HttpResponse, ApiError> {
     let app = extract::parts(request);
-    let opened = match fetch::open_capability(&app, token, caller).await {
-        Ok(opened) => opened,
-        Err(closed) => {
-            if let Some((token, reason)) = closed.denied {
-                extract::deny(request, |denials| denials.capability(&token, caller, reason));
-            }
-            return Err(closed.error.into());
+    let opened = open(&app, request, token, caller).await?;
+    respond(&app, request, Grant::of(&app, &opened, caller)).await
+}
+
+async fn open(
+    app: &App,
+    request: &HttpRequest,
+    token: &str,
+    caller: Option<&Principal>,
+) -> Result<fetch::Opened, ApiError> {
+    fetch::open_capability(app, token, caller).await.map_err(|closed| {
+        if let Some((token, reason)) = closed.denied {
+            extract::deny(request, |denials| denials.capability(&token, caller, reason));
         }
-    };
-    let (cache_control, wish) = match &opened.capability.claims.class {
-        Class::Durable => (durable_caching(&app, &opened.row), None),
-        Class::Delivery { disposition, counted: true, .. } => (HeaderValue::from_static("no-store"), *disposition),
-        Class::Delivery { disposition, .. } => {
-            (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
-        }
-    };
-    let reader = audit::Reader { caller, claims: Some(&opened.capability.claims) };
-    let capability = Some(&*opened.capability);
-    respond(&app, request, Grant { row: &opened.row, capability, reader, cache_control, wish }).await
+        closed.error.into()
+    })
 }
 
 /// The bytes of an asset, for a credential of its tenant. With `artifacts:read` alone, of an asset that an artifact names; any other is
@@ -189,13 +193,29 @@ fn token(request: &HttpRequest) -> &str {
 }
 
 /// What a request that may have the bytes is given, and how.
-struct Grant<'a> {
-    row: &'a CachedRow,
+pub(super) struct Grant<'a> {
+    pub(super) row: &'a CachedRow,
     /// What opened it, if it was no credential.
-    capability: Option<&'a Capability>,
-    reader: audit::Reader<'a>,
-    cache_control: HeaderValue,
-    wish: Option<Disposition>,
+    pub(super) capability: Option<&'a Capability>,
+    pub(super) reader: audit::Reader<'a>,
+    pub(super) cache_control: HeaderValue,
+    pub(super) wish: Option<Disposition>,
+}
+
+impl<'a> Grant<'a> {
+    /// What a capability gives.
+    fn of(app: &App, opened: &'a fetch::Opened, caller: Option<&'a Principal>) -> Self {
+        let (row, capability) = (&*opened.row, &*opened.capability);
+        let (cache_control, wish) = match &capability.claims.class {
+            Class::Durable => (durable_caching(app, row), None),
+            Class::Delivery { disposition, counted: true, .. } => (HeaderValue::from_static("no-store"), *disposition),
+            Class::Delivery { disposition, .. } => {
+                (HeaderValue::from_static("private, max-age=0, must-revalidate"), *disposition)
+            }
+        };
+        let reader = audit::Reader { caller, claims: Some(&capability.claims) };
+        Self { row, capability: Some(capability), reader, cache_control, wish }
+    }
 }
 
 async fn respond(app: &App, request: &HttpRequest, grant: Grant<'_>) -> Result<HttpResponse, ApiError> {
@@ -327,7 +347,7 @@ fn several(
 }
 
 /// The one range of the request that counts: HEAD has none, two lines are none, and a stale `If-Range` sends everything.
-fn wanted_range<'a>(request: &'a HttpRequest, validators: &Validators) -> Option<&'a str> {
+pub(super) fn wanted_range<'a>(request: &'a HttpRequest, validators: &Validators) -> Option<&'a str> {
     let mut lines = request.headers().get_all(header::RANGE);
     let (Some(line), None) = (lines.next(), lines.next()) else {
         return None;
@@ -341,7 +361,7 @@ fn wanted_range<'a>(request: &'a HttpRequest, validators: &Validators) -> Option
     if fresh { line.to_str().ok() } else { None }
 }
 
-fn validators(row: &CachedRow) -> Result<Validators, ApiError> {
+pub(super) fn validators(row: &CachedRow) -> Result<Validators, ApiError> {
     let etag = EntityTag::parse(&row.delivery.etag).ok_or_else(ApiError::not_found)?;
     Ok(Validators { etag, last_modified: Some(row.view.record.created_at) })
 }
@@ -371,7 +391,7 @@ fn durable_caching(app: &App, row: &CachedRow) -> HeaderValue {
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
-fn text(value: &Bytes) -> HeaderValue {
+pub(super) fn text(value: &Bytes) -> HeaderValue {
     HeaderValue::from_maybe_shared(value.clone()).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 

@@ -3,7 +3,7 @@
 //! Promised: nothing that a browser runs is shown in its window, whatever was declared or asked for. Deliberately
 //! absent: the caller's wish. It can turn `Inline` into `Attachment`, never the other way, and that is not decided here.
 
-use super::{Facts, Kind, catalogue};
+use super::{Facts, Flag, Kind, catalogue};
 
 /// What a response says about showing the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,13 @@ pub enum Disposition {
 /// Inline for passive image, audio and video, and for a PDF that has nothing odd about it.
 pub fn disposition(mime_type: &str, facts: &Facts) -> Disposition {
     if is_clean_pdf(mime_type, facts) || is_passive(mime_type) { Disposition::Inline } else { Disposition::Attachment }
+}
+
+/// Whether it may be shown by somebody who sends its type and none of our other headers: passive media in which nothing was found that a
+/// browser could take for a page.
+pub fn is_safe_bare(mime_type: &str, facts: &Facts) -> bool {
+    let odd = [Flag::EmbeddedMarkup, Flag::ActiveContent];
+    is_passive(mime_type) && !odd.iter().any(|flag| facts.flags.contains(flag))
 }
 
 /// Whether the content policy carries `sandbox`: always, but for the clean PDF, which viewers refuse to show inside one.
@@ -48,7 +55,6 @@ fn is_passive(mime_type: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::Flag;
 
     #[test]
     fn only_passive_media_are_shown() {
@@ -80,6 +86,19 @@ mod tests {
         facts.flags.insert(Flag::DeclaredMismatch);
         assert_eq!(disposition("application/pdf", &facts), Disposition::Attachment);
         assert!(sandboxed("application/pdf", &facts));
+    }
+
+    #[test]
+    fn only_media_in_which_no_markup_lies_are_shown_without_our_headers() {
+        let mut facts = Facts { well_formed: true, ..Facts::default() };
+        for name in ["image/png", "audio/mpeg", "video/mp4"] {
+            assert!(is_safe_bare(name, &facts), "{name}");
+        }
+        for name in ["image/svg+xml", "text/html", "text/plain", "application/pdf", "image/x-made-up"] {
+            assert!(!is_safe_bare(name, &facts), "{name}");
+        }
+        facts.flags.insert(Flag::EmbeddedMarkup);
+        assert!(!is_safe_bare("image/png", &facts));
     }
 
     #[test]

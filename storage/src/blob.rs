@@ -39,6 +39,7 @@ mod object;
 mod read;
 mod records;
 mod room;
+mod signed;
 mod unsealed;
 
 pub use cloud::{S3Options, StoreOptions};
@@ -48,6 +49,7 @@ pub use read::{Blob, BlobReader, BlobStream};
 #[cfg(test)]
 use records::text_prefix;
 pub use records::{RecordOf, ReferencesOf};
+pub use signed::{Shown, SignedUrl};
 pub use unsealed::Unsealed;
 
 /// Where blobs and their records lie.

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -106,7 +107,18 @@ fn s3(address: &Url, options: &StoreOptions) -> Result<Objects, StorageError> {
         }
         builder = builder.with_endpoint(hosted(&endpoint, bucket, path_style)?);
     }
-    Ok(Objects::new(builder.build().map_err(|error| bad(&error))?, prefix))
+    let signs = signs_for_others(&builder);
+    let store = builder.build().map_err(|error| bad(&error))?;
+    let objects = Objects::new(store.clone(), prefix);
+    Ok(if signs { objects.signing(Arc::new(store)) } else { objects })
+}
+
+/// Whether a signed URL would work for whoever has it: requests are signed at all, with credentials that are no session's of a directory
+/// bucket, and reading takes no customer's key beside them.
+fn signs_for_others(builder: &AmazonS3Builder) -> bool {
+    let set = |name: &str| name.parse().ok().and_then(|key| builder.get_config_value(&key)).unwrap_or_default();
+    let is_on = |name| ["1", "true", "on", "yes", "y"].contains(&set(name).to_ascii_lowercase().as_str());
+    !is_on("aws_skip_signature") && !is_on("aws_s3_express") && set("aws_sse_customer_key_base64").is_empty()
 }
 
 /// The endpoint with the bucket in the host's name, where it belongs there.

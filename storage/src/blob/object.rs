@@ -15,10 +15,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
+use object_store::signer::{Method, SignedUrlOptions, Signer};
 use object_store::{MultipartId, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
 use ring::digest;
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::warn;
+use url::Url;
 
 use super::room::{Room, Taken};
 use super::{Sealed, ignore_missing, unavailable};
@@ -50,6 +52,7 @@ pub(super) struct Objects {
     room: Arc<Room>,
     /// How many aborts the store did not confirm.
     unconfirmed: Arc<AtomicU64>,
+    signer: Option<Arc<dyn Signer>>,
 }
 
 impl std::fmt::Debug for Objects {
@@ -65,12 +68,39 @@ impl Objects {
             true => store.clone(),
             false => Arc::new(object_store::prefix::PrefixStore::new(store.clone(), prefix.clone())),
         };
-        Self { whole, parts: store, prefix, room: Arc::new(Room::new()), unconfirmed: Arc::default() }
+        Self { whole, parts: store, prefix, room: Arc::new(Room::new()), unconfirmed: Arc::default(), signer: None }
     }
 
     /// How many aborts of uploads in parts the store did not confirm so far.
     pub(super) fn unconfirmed_aborts(&self) -> u64 {
         self.unconfirmed.load(Ordering::Relaxed)
+    }
+
+    /// The same, of a store that signs URLs.
+    pub(super) fn signing(self, signer: Arc<dyn Signer>) -> Self {
+        Self { signer: Some(signer), ..self }
+    }
+
+    pub(super) fn signs(&self) -> bool {
+        self.signer.is_some()
+    }
+
+    /// A URL of that object, if the store signs any.
+    pub(super) async fn sign(
+        &self,
+        method: Method,
+        path: &Path,
+        lifetime: Duration,
+        said: &SignedUrlOptions,
+    ) -> Result<Option<Url>, StorageError> {
+        let Some(signer) = &self.signer else {
+            return Ok(None);
+        };
+        let signed = signer.signed_url_opts(method, &self.full(path), lifetime, said).await;
+        let mut url = signed.map_err(|error| unavailable(&error))?;
+        // Those of an endpoint are ours, and no part of what is signed.
+        let _ = url.set_username("").and_then(|()| url.set_password(None));
+        Ok(Some(url))
     }
 
     /// Removes an object, or what there is of one.

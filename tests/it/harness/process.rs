@@ -163,7 +163,7 @@ impl Place {
                 command.env_remove(name);
             }
         }
-        command.envs(testing::credentials());
+        command.envs(testing::credentials()).env("XDG_STATE_HOME", self.file("state"));
         command.args(arguments).current_dir(self.path()).env("RUST_BACKTRACE", "0").stdin(Stdio::null());
         if self.lost.is_some() {
             command.env("MEDIAKEEP__INDEX__URL", self.index.url());

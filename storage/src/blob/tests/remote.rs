@@ -275,3 +275,57 @@ fn an_address_with_more_than_bucket_and_prefix_and_plain_http_unasked_are_refuse
     let refused = BlobStore::open(&address("s3://media"), &plain).expect_err("plain HTTP").to_string();
     assert!(refused.contains("allow_http"), "{refused}");
 }
+
+/// A store that asks nobody anything, with credentials and what else stands there.
+fn signing(address: &str, endpoint: Option<&str>, path_style: Option<bool>, more: &[(&str, &str)]) -> BlobStore {
+    let region = Some("eu-central-1".to_owned());
+    let s3 = S3Options { endpoint: endpoint.map(str::to_owned), region, path_style, allow_http: Some(true) };
+    let credentials = [("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "secret")];
+    let environment = credentials.iter().chain(more).map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    BlobStore::open(&Url::parse(address).expect("an address"), &StoreOptions { s3, environment }).expect("a store")
+}
+
+async fn signed(store: &BlobStore, blob: BlobKey) -> String {
+    let shown = Shown { content_type: "image/png", disposition: "inline; filename=\"a b\"", cache_control: "no-store" };
+    let signed = store.signed_url(&acme(), blob, shown, std::time::Duration::from_secs(9)).await;
+    signed.expect("a signature").map(|url| url.as_str().to_owned()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_signed_url_names_the_place_that_the_settings_name_and_no_user_of_it() {
+    let blob = BlobKey::generate();
+    let path = blob_path(&acme(), blob);
+    for (address, endpoint, path_style, place) in [
+        ("s3://media/of/ours", Some("http://h:9000"), None, "http://h:9000/media/of/ours/"),
+        ("s3://media/of/ours", Some("https://h"), Some(false), "https://media.h/of/ours/"),
+        ("s3://media", Some("https://u:p@h/s3/"), None, "https://h/s3/media/"),
+        ("s3://media", None, None, "https://media.s3.eu-central-1.amazonaws.com/"),
+        ("s3://media", None, Some(true), "https://s3.eu-central-1.amazonaws.com/media/"),
+    ] {
+        let url = signed(&signing(address, endpoint, path_style, &[("AWS_SESSION_TOKEN", "a+b/c=")]), blob).await;
+        assert!(url.starts_with(&format!("{place}{path}?")), "{url}");
+        for said in [
+            "response-content-type=image%2Fpng",
+            "response-content-disposition=inline%3B%20filename%3D%22a%20b%22",
+            "X-Amz-Security-Token=a%2Bb%2Fc%3D",
+            "X-Amz-Expires=9",
+            "%2Feu-central-1%2Fs3%2F",
+        ] {
+            assert!(url.contains(said), "{said} in {url}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_whose_urls_would_not_work_for_others_signs_none() {
+    for more in [("AWS_SKIP_SIGNATURE", "true"), ("AWS_SSE_CUSTOMER_KEY_BASE64", "AAAA")] {
+        let store = signing("s3://media", None, None, &[more]);
+        assert_eq!((store.signs_urls(), signed(&store, BlobKey::generate()).await), (false, String::new()), "{more:?}");
+    }
+    let (folder, memory) = (tempfile::tempdir().expect("a folder"), Url::parse("memory:").expect("an address"));
+    let files = Url::from_file_path(folder.path()).expect("a path");
+    for address in [files, memory] {
+        let store = BlobStore::open(&address, &StoreOptions::default()).expect("a store");
+        assert_eq!((store.signs_urls(), signed(&store, BlobKey::generate()).await), (false, String::new()));
+    }
+}

@@ -139,7 +139,9 @@ impl<'a> Trials<'a> {
     /// Begins a transaction. A connection that the server has closed since it was last used has done nothing, so another is tried; on one
     /// that says nothing no `BEGIN` is waited for longer than for a connection.
     pub(super) async fn begin(&mut self, sql: Sql) -> Result<Tx, StorageError> {
-        if self.turn.is_empty() && (self.failed > 0 || self.index.turns.are_sought(&self.about)) {
+        // Once, and only if there is anything to queue for: each time the patience begins anew.
+        let may_queue = self.turn.is_empty() && !self.about.is_empty();
+        if may_queue && (self.failed > 0 || self.index.turns.are_sought(&self.about)) {
             let turn = tokio::time::timeout(QUEUE, self.index.turns.take(&self.about)).await;
             self.turn = turn.map_err(|_| unavailable("too many calls about the same run or bytes wait".into()))?;
             self.began = Instant::now();

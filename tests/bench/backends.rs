@@ -59,7 +59,8 @@ fn replicas() {
     std::fs::create_dir_all(folder.path().join("blobs")).expect("a bucket");
     let bucket = Buckets::serve(folder.path());
     let one = host_on(folder.path(), server.url(), Some(&bucket));
-    // The ring is one file for both, as it is for replicas.
+    // The ring is one file for both, as it is for replicas; it is there once the first of them answers.
+    assert_eq!(one.connect().get("/readyz").status, 200);
     std::fs::create_dir_all(other.path().join("keys")).expect("a folder");
     std::fs::copy(folder.path().join("keys/ring.json"), other.path().join("keys/ring.json")).expect("a ring");
     let two = host_on(other.path(), server.url(), Some(&bucket));

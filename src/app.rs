@@ -26,9 +26,11 @@ use crate::config::{ConfigError, Settings};
 use crate::remote::Remote;
 use crate::telemetry::{Metrics, RequestIds};
 
+pub mod gate;
 pub mod held;
 mod stores;
 
+use gate::Gate;
 use held::Held;
 use stores::Stores;
 
@@ -65,6 +67,8 @@ pub struct App {
     pub request_ids: RequestIds,
     /// What uploads were promised of the store's disk.
     pub room: Room,
+    /// How many requests are worked on at a time.
+    pub gate: Gate,
     /// Memory for bodies that are held whole.
     pub held: Held,
     /// Fetches from elsewhere, if that is allowed.
@@ -143,6 +147,7 @@ impl App {
                 None => RowCache::new(),
             },
             room: Room::default(),
+            gate: Gate::new(settings.limits.uploads_per_tenant as usize),
             held: Held::new(settings.limits.max_json_bytes.0),
             remote: Remote::default(),
             inspector: Inspector::new(Patience::default(), metrics.inspections()),

@@ -77,6 +77,12 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", message).retry_after(RETRY_AFTER)
     }
 
+    /// 503: so much is being worked on that nothing more is begun.
+    pub fn overloaded() -> Self {
+        let message = "as much is being worked on as this process can; try again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", message).retry_after(RETRY_AFTER)
+    }
+
     /// The same with a member of `details`.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());

@@ -9,7 +9,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::{HttpServer, middleware, web};
 use tokio::task::JoinHandle;
 
-use crate::app::{self, App, StartError};
+use crate::app::{self, App, StartError, gate};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
 use crate::http::{guard, routes};
@@ -31,6 +31,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// hold an open file for as long as it likes.
 #[cfg(target_os = "linux")]
 const SILENCE: u32 = 30_000;
+
+/// So many connections may wait to be accepted; a system may let fewer.
+const BACKLOG: i32 = 4_096;
 
 /// A chunk of a blob is sent as soon as so much waits. It has to be small: a buffer that grows beyond 128 KiB, for a chunk of 96 KiB
 /// behind what waits, is thrown away and made anew for the next.
@@ -74,9 +77,10 @@ pub async fn start(settings: Settings, clock: Clock, reload: Option<Reload>) -> 
         servers: Vec::new(),
         app,
     };
-    running.serve(listener, routes::public, None)?;
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    running.serve(listener, routes::public, workers)?;
     if let Some(admin) = admin {
-        running.serve(admin, routes::admin, Some(1))?;
+        running.serve(admin, routes::admin, 1)?;
     }
     Ok(running)
 }
@@ -123,17 +127,16 @@ impl Running {
         &mut self,
         listener: TcpListener,
         routes: fn(&mut web::ServiceConfig),
-        workers: Option<usize>,
+        workers: usize,
     ) -> Result<(), StartError> {
         let parts = web::Data::from(self.app.clone());
         let server = HttpServer::new(move || {
             actix_web::App::new().app_data(parts.clone()).wrap(middleware::from_fn(guard::guard)).configure(routes)
         });
-        let server = match workers {
-            Some(workers) => server.workers(workers),
-            None => server,
-        };
+        let connections = gate::CONNECTIONS.min(open_files() / 2).max(workers);
         let server = server
+            .workers(workers)
+            .max_connections(connections.div_ceil(workers))
             .client_request_timeout(HEAD_TIME)
             .keep_alive(KEEP_ALIVE)
             .h1_write_buffer_size(WRITE_BUFFER)
@@ -148,6 +151,15 @@ impl Running {
     }
 }
 
+/// How many files and connections this process may have open: as many as the system lets it, which many systems give only to who asks.
+fn open_files() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    let open = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    open.map_or(usize::MAX, |open| usize::try_from(open).unwrap_or(usize::MAX))
+}
+
 /// Connections that are accepted have the limit of their listener.
 fn give_up_on_silence(listener: &TcpListener) -> io::Result<()> {
     #[cfg(target_os = "linux")]
@@ -159,6 +171,8 @@ fn bind(name: &str, address: &str) -> Result<TcpListener, ConfigError> {
     let listener = TcpListener::bind(address)
         .map_err(|error| ConfigError(format!("{name}: cannot listen on {address}: {error}")))?;
     give_up_on_silence(&listener).map_err(|error| ConfigError(format!("{name}: {error}")))?;
+    // The standard library lets 128 wait, fewer than may come in a moment.
+    rustix::net::listen(&listener, BACKLOG).map_err(|error| ConfigError(format!("{name}: {error}")))?;
     listener.set_nonblocking(true).map_err(|error| ConfigError(format!("{name}: {error}")))?;
     Ok(listener)
 }

@@ -39,6 +39,7 @@ pub struct Metrics {
     reads_not_logged: Counter<u64, AtomicU64>,
     denials_not_logged: Counter,
     index_retries: Counter,
+    under_way: Family<LaneLabels, Gauge>,
 }
 
 /// How looking at bytes has gone.
@@ -70,6 +71,11 @@ struct KindLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LaneLabels {
+    lane: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabels {
     reason: &'static str,
 }
@@ -97,6 +103,7 @@ impl Metrics {
             reads_not_logged: Counter::default(),
             denials_not_logged: Counter::default(),
             index_retries: Counter::default(),
+            under_way: Family::default(),
         };
         metrics.registered()
     }
@@ -170,6 +177,11 @@ impl Metrics {
             "mediakeep_index_retries",
             "Transitions that the database refused because of others beside them, and that were done again",
             self.index_retries.clone(),
+        );
+        registry.register(
+            "mediakeep_requests_under_way",
+            "Requests that have a place now, by lane: upload, body, read; in each so many at a time, and beyond it 503",
+            self.under_way.clone(),
         );
         self
     }
@@ -250,6 +262,11 @@ impl Metrics {
     /// So many transitions were done again since the start.
     pub fn index_retried(&self, total: u64) {
         self.index_retries.inner().store(total, Ordering::Relaxed);
+    }
+
+    /// So many requests have a place in the lane now.
+    pub fn under_way(&self, lane: &'static str, requests: usize) {
+        self.under_way.get_or_create(&LaneLabels { lane }).set(i64::try_from(requests).unwrap_or(i64::MAX));
     }
 
     /// All of them, in the text format of OpenMetrics.

@@ -1,20 +1,20 @@
-//! What stands around every handler: a request id, a count and a line in the log, an answer when a handler panics, and the rest of a
-//! refused body read away so that the refusal arrives.
+//! What stands around every handler: a place among those that are worked on, a request id, a count and a line in the log, an answer when
+//! a handler panics, and the rest of a refused body read away so that the refusal arrives.
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use actix_web::Error;
-use actix_web::body::{BoxBody, MessageBody};
+use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::middleware::Next;
+use actix_web::{Error, ResponseError};
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tracing::{debug, error, info};
@@ -23,6 +23,7 @@ use super::extract::{self, parts};
 use super::routes::Pattern;
 use super::uploads;
 use crate::app::App;
+use crate::app::gate::{Lane, Place};
 use crate::error::ApiError;
 
 /// Of a refused body so much is read away.
@@ -30,6 +31,9 @@ const DRAIN_BYTES: usize = 8 << 20;
 
 /// And for so long.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// Of an answer that is in memory so much is handed on at once: the rest is held, and its place with it, until that has gone.
+const PIECE: usize = 64 << 10;
 
 /// The header that names a request.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -44,11 +48,16 @@ pub async fn guard(
     let id = app.request_ids.next();
     let method = method_label(request.method());
     let body = has_body(&request).then(|| SharedBody::take_from(&mut request));
+    let lane = lane(&request, body.is_some());
+    let place = lane.and_then(|lane| app.gate.enter(lane));
 
     // Nobody may hold the request while it is routed; so what ends without a response has no route.
-    let outcome = AssertUnwindSafe(next.call(request)).catch_unwind().await;
+    let outcome = match lane {
+        Some(_) if place.is_none() => Ok(Ok(refused(request))),
+        _ => answered(request, next).await,
+    };
     let mut response = match outcome {
-        Ok(Ok(response)) => response.map_into_boxed_body(),
+        Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(unrouted(&app, &id, method, refusal(&error), began)),
         Err(_) => {
             error!(request.id = %id, "a handler panicked");
@@ -77,7 +86,45 @@ pub async fn guard(
         app.metrics.request(route, method, status.as_u16(), took);
         log(&id, method, route, status, took);
     }
-    Ok(response)
+    Ok(match place {
+        Some(place) => response.map_body(|_, body| BoxBody::new(Placed { body, rest: Bytes::new(), _place: place })),
+        None => response,
+    })
+}
+
+/// In which lane it is; `None` for who asks whether the process is well, and for our own checks.
+fn lane(request: &ServiceRequest, has_body: bool) -> Option<Lane> {
+    let path = request.path();
+    if matches!(path, "/healthz" | "/readyz" | "/metrics") || extract::is_probe(request.request()) {
+        return None;
+    }
+    Some(match has_body {
+        false => Lane::Read,
+        true if brings_bytes(path) => Lane::Upload,
+        true => Lane::Body,
+    })
+}
+
+/// Whether what is sent there is kept.
+fn brings_bytes(path: &str) -> bool {
+    path == "/v1/assets"
+        || path == "/v1/debug-bundles/scrub"
+        || path.starts_with("/v1/uploads")
+        || (path.starts_with("/v1/runs/") && path.ends_with("/assets"))
+}
+
+/// What the handler says, or that it panicked.
+async fn answered(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> std::thread::Result<Result<ServiceResponse<BoxBody>, Error>> {
+    let answered = AssertUnwindSafe(next.call(request)).catch_unwind().await?;
+    Ok(answered.map(ServiceResponse::map_into_boxed_body))
+}
+
+/// Nothing was looked at, not even who calls.
+fn refused(request: ServiceRequest) -> ServiceResponse<BoxBody> {
+    request.into_response(ApiError::overloaded().error_response())
 }
 
 /// One line a request, by its route and never by its path: a path may be a capability. Successful reads are for whoever turns the log
@@ -130,6 +177,33 @@ fn method_label(method: &Method) -> &'static str {
         .zip(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
         .find_map(|(known, label)| (known == method).then_some(label))
         .unwrap_or("other")
+}
+
+/// An answer on its way, and its place, which is free when the last of it is handed on.
+struct Placed {
+    body: BoxBody,
+    rest: Bytes,
+    _place: Place,
+}
+
+impl MessageBody for Placed {
+    type Error = Box<dyn std::error::Error>;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_next(context)) {
+                Some(Ok(bytes)) => self.rest = bytes,
+                end => return Poll::Ready(end),
+            }
+        }
+        // A chunk of a blob goes as it is.
+        let piece = if self.rest.len() <= 2 * PIECE { self.rest.len() } else { PIECE };
+        Poll::Ready(Some(Ok(self.rest.split_to(piece))))
+    }
 }
 
 /// A body that the handler reads and that we can still read when it has stopped.

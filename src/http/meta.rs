@@ -1,5 +1,7 @@
 //! What anybody may ask: what the service is, whether it is well, and the schemas of what it makes.
 
+use std::time::Duration;
+
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use data_encoding::HEXLOWER;
@@ -9,8 +11,12 @@ use serde_json::{Value, json};
 use super::body::answer;
 use super::conditional::{self, Conditions, EntityTag, Outcome, Validators};
 use super::extract::parts;
+use crate::app::gate::Lane;
 use crate::error::ApiError;
 use crate::openwop::{discovery, schemas};
+
+/// A store that takes longer to answer does not answer: who asks wants to know now.
+const SOON: Duration = Duration::from_secs(3);
 
 /// The discovery document.
 #[utoipa::path(get, path = "/.well-known/openwop", tag = "discovery", responses((status = 200, description = "What this service is", body = Object, content_type = "application/json"), (status = 304, description = "Unchanged")), security(()))]
@@ -42,8 +48,12 @@ pub async fn readyz(request: HttpRequest) -> Result<HttpResponse, ApiError> {
             .reason(store)
             .retry_after(2)
     };
-    app.index.ready().await.map_err(|_| down("index"))?;
-    app.blobs.ready().await.map_err(|_| down("store"))?;
+    if !matches!(tokio::time::timeout(SOON, app.index.ready()).await, Ok(Ok(()))) {
+        return Err(down("index"));
+    }
+    if !matches!(tokio::time::timeout(SOON, app.blobs.ready()).await, Ok(Ok(()))) {
+        return Err(down("store"));
+    }
     Ok(answer(StatusCode::OK, &json!({"status": "ready"})))
 }
 
@@ -52,6 +62,9 @@ pub async fn metrics(request: HttpRequest) -> HttpResponse {
     let app = parts(&request);
     app.metrics.index_retried(app.index_retries());
     app.metrics.aborts_unconfirmed(app.blobs.unconfirmed_aborts());
+    for (name, lane) in [("upload", Lane::Upload), ("body", Lane::Body), ("read", Lane::Read)] {
+        app.metrics.under_way(name, app.gate.taken(lane));
+    }
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
         .body(app.metrics.text())

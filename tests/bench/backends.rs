@@ -1,7 +1,10 @@
-//! The two indexes side by side: what 16 callers at a time publish and read of each.
+//! The two indexes side by side, and one replica beside two. Parts: `index` (what 16 callers at a time publish and read of each), `service`
+//! (what clients of the whole service get done on each, with the bytes in files), `replicas` (what they get done at one process, and at
+//! two over the same database and bucket).
 //!
 //! The PostgreSQL server is one of its own on the same machine and disk, and waits for the disk as in production. It shares the two cores
-//! with its callers, which the embedded index does too.
+//! with its callers, which the embedded index does too. The bucket is served by this process, at a price of many milliseconds for each
+//! request: of that part only the ratio says something.
 
 #![expect(clippy::print_stdout, reason = "a benchmark speaks on stdout")]
 
@@ -11,10 +14,12 @@ use std::time::{Duration, Instant};
 use mediakeep_storage::index::postgres::{PostgresIndex, PostgresOptions};
 use mediakeep_storage::index::sled::{SledIndex, SledOptions};
 use mediakeep_storage::quota::Quota;
-use mediakeep_storage::testing::DurableServer;
+use mediakeep_storage::testing::{Buckets, DurableServer};
 use mediakeep_storage::{AssetId, AssetIndex, TenantId};
+use support::fleet::{self, host_on};
+use support::host::Host;
 use support::rows::{terms, upload};
-use support::{median, rounds, seconds};
+use support::{median, rounds, seconds, wanted};
 use tokio::runtime::Runtime;
 
 #[expect(dead_code, reason = "each benchmark uses its part")]
@@ -30,6 +35,61 @@ const MEASURES: [&str; 4] = ["uploads", "uploads under a quota", "finds", "views
 const QUOTA: Quota = Quota { bytes: Some(1 << 60), assets: Some(1 << 60) };
 
 fn main() {
+    for (name, part) in [("index", index as fn()), ("service", service), ("replicas", replicas)] {
+        if wanted(name) {
+            println!("{name}, begun at a load of {}\n", support::load());
+            part();
+            println!("ended at a load of {}\n", support::load());
+        }
+    }
+}
+
+/// The service on each index.
+fn service() {
+    let (folder, other) = (support::folder(), support::folder());
+    let server = DurableServer::start().expect("a server");
+    let (sled, postgres) = (Host::start(folder.path(), None), host_on(other.path(), server.url(), None));
+    compare("the service, a second", ["sled", "PostgreSQL"], [&[&sled], &[&postgres]]);
+}
+
+/// One process and two.
+fn replicas() {
+    let (folder, other) = (support::folder(), support::folder());
+    let server = DurableServer::start().expect("a server");
+    std::fs::create_dir_all(folder.path().join("blobs")).expect("a bucket");
+    let bucket = Buckets::serve(folder.path());
+    let one = host_on(folder.path(), server.url(), Some(&bucket));
+    // The ring is one file for both, as it is for replicas; it is there once the first of them answers.
+    assert_eq!(one.connect().get("/readyz").status, 200);
+    std::fs::create_dir_all(other.path().join("keys")).expect("a folder");
+    std::fs::copy(folder.path().join("keys/ring.json"), other.path().join("keys/ring.json")).expect("a ring");
+    let two = host_on(other.path(), server.url(), Some(&bucket));
+    compare("PostgreSQL and a bucket, a second", ["one replica", "two"], [&[&one], &[&one, &two]]);
+}
+
+/// Measures both in turns, and prints what they get done.
+fn compare(what: &str, [first, second]: [&str; 2], hosts: [&[&Host]; 2]) {
+    let mut measured: [[Vec<f64>; 2]; 2] = Default::default();
+    for round in 0..=rounds() {
+        for (hosts, figures) in hosts.iter().zip(&mut measured) {
+            let found = fleet::measure(hosts);
+            // The first round warms up and does not count.
+            if round > 0 {
+                figures.iter_mut().zip(found).for_each(|(figures, found)| figures.push(found));
+            }
+        }
+    }
+    println!("| {} clients of {what} | {first} | {second} | {second} against {first} |", fleet::CLIENTS);
+    println!("| --- | --- | --- | --- |");
+    let [one, other] = measured.map(|figures| figures.map(median));
+    for (name, (one, other)) in fleet::MEASURES.iter().zip(one.iter().zip(&other)) {
+        println!("| {name} | {one:.0} | {other:.0} | **{:.2}** |", other / one);
+    }
+    println!();
+}
+
+/// The indexes alone.
+fn index() {
     let folder = support::folder();
     let runtime = Runtime::new().expect("a runtime");
     let server = DurableServer::start().expect("a server");
@@ -54,7 +114,7 @@ fn main() {
     for (name, (sled, other)) in MEASURES.iter().zip(sled.iter().zip(&other)) {
         println!("| {name} | {sled:.0} | {other:.0} | **{:.2}** |", other / sled);
     }
-    println!("\n{} transitions were done again on PostgreSQL", postgres.retries());
+    println!("\n{} transitions were done again on PostgreSQL\n", postgres.retries());
     runtime.block_on(postgres.close());
 }
 

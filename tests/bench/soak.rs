@@ -50,6 +50,7 @@ fn main() {
         retention.unreferenced = Span::seconds(1);
         retention.sweep_interval = Span::seconds(1);
     });
+    let load = support::load();
     let (tally, end) = (Tally::default(), Instant::now() + Duration::from_secs(60 * minutes as u64));
     thread::scope(|scope| {
         for client in 0..CLIENTS {
@@ -68,7 +69,11 @@ fn main() {
     let swept = [command(folder.path(), &["sweep"]), command(folder.path(), &["sweep"])];
     let verified = command(folder.path(), &["verify", "--deep"]);
     let losses = tally.losses.into_inner().expect("no panic");
-    println!("{minutes} minutes, {CLIENTS} clients, {} kinds of bytes\n", KINDS.len());
+    println!(
+        "{minutes} minutes, {CLIENTS} clients, {} kinds of bytes, load {load} before and {} after\n",
+        KINDS.len(),
+        support::load()
+    );
     println!("| | |\n| --- | --- |");
     for (event, count) in tally.events.into_inner().expect("no panic") {
         println!("| {event} | {count} |");

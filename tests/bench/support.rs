@@ -10,6 +10,7 @@ use std::process::{Command, Stdio, exit};
 use tempfile::TempDir;
 
 pub(crate) mod client;
+pub(crate) mod fleet;
 pub(crate) mod host;
 pub(crate) mod rows;
 pub(crate) mod tiny;
@@ -58,6 +59,12 @@ pub(crate) fn rounds() -> usize {
 /// How many seconds a load lasts.
 pub(crate) fn seconds() -> usize {
     number("MEDIAKEEP_BENCH_SECONDS", 3)
+}
+
+/// How much else the machine has to do: processes that run or want to, over the last minute.
+pub(crate) fn load() -> String {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
 /// A whole number above 0 that a variable may set.

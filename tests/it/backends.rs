@@ -45,6 +45,10 @@ const TOLD_ONCE: &[(&str, &str)] = &[
     ("middle::", "needs no index"),
     ("moving::", "names its stores itself"),
     (
+        "overload::readers_beyond",
+        "a thousand slow readers of the tests' own bucket fill the system's memory for connections",
+    ),
+    (
         "policy::settings_that_would_end_more_than_a_thousand",
         "the tests' S3 server walks its whole bucket for each list: a thousand ends are a thousand walks",
     ),
@@ -62,6 +66,7 @@ const TOLD_ONCE: &[(&str, &str)] = &[
         "settings::a_second_process_on_one_index_is_told_so_within_a_second",
         "sled's file lock: PostgreSQL takes a second process",
     ),
+    ("silent_database::", "names its index itself"),
     ("settings::a_variable_wins_over_the_file_and_both_over_the_default", "needs no index"),
     ("sniffer::", "needs no index"),
     ("sweep::nothing_is_left_of_runs", "counts folders, of which a bucket has none"),

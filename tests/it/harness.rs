@@ -85,6 +85,15 @@ impl Host {
         Self { running, clock, settings, client, folder, store, index }
     }
 
+    /// Another service over the same stores, whose clock stands ahead of this one's. The index has to be one that several may have.
+    pub async fn replica(&self, ahead: Duration) -> Running {
+        let mut settings = self.settings.clone();
+        settings.server.listen = "127.0.0.1:0".into();
+        let clock = Clock::manual(self.now());
+        clock.advance(ahead);
+        server::start(settings, clock, None).await.expect("the service starts")
+    }
+
     /// Stops the service in good order and starts it on the same stores.
     pub async fn restart(self) -> Self {
         self.restart_with(|_| {}).await

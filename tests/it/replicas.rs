@@ -11,6 +11,8 @@ use crate::harness::bytes::noise;
 use crate::harness::lines::{Proxy, through_a_line};
 use crate::harness::process::{Place, Server, url};
 
+mod cases;
+
 /// How many clients there are, and how many uploads each of them makes.
 const CLIENTS: u64 = 6;
 const UPLOADS: u64 = 8;

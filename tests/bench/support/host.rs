@@ -11,6 +11,7 @@ use mediakeep::access::{Scope, hash_secret};
 use mediakeep::config::Settings;
 use mediakeep::config::settings::ApiKey;
 use mediakeep::config::units::Span;
+use mediakeep_storage::testing;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::Connection;
@@ -42,7 +43,8 @@ impl Host {
         let settings = toml::to_string(&settings).expect("settings print");
         fs::write(&config, settings).expect("a file is written");
         let mut command = on_core(core, env!("CARGO_BIN_EXE_mediakeep"));
-        command.arg("serve").arg("--config").arg(&config);
+        // Nobody's but those of the benchmarks' own buckets.
+        command.envs(testing::credentials()).arg("serve").arg("--config").arg(&config);
         let process = Process::start(command, address);
         Self { process, address, blobs }
     }

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use url::Url;
 
@@ -15,11 +17,7 @@ use super::process::client;
 
 /// The address of a database through a line that ends, connections and all, when its task is aborted.
 pub async fn through_a_line(address: &str) -> (String, JoinHandle<()>) {
-    let mut address = Url::parse(address).expect("a URL");
-    let database = (address.host_str().expect("a host").to_owned(), address.port().unwrap_or(5432));
-    let here = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    address.set_host(Some("127.0.0.1")).expect("it has a host");
-    address.set_port(Some(here.local_addr().expect("an address").port())).expect("it has a port");
+    let (address, here, database) = between(address).await;
     let line = tokio::spawn(async move {
         let mut open = JoinSet::new();
         while let Ok((mut caller, _)) = here.accept().await {
@@ -30,7 +28,69 @@ pub async fn through_a_line(address: &str) -> (String, JoinHandle<()>) {
             });
         }
     });
-    (address.into(), line)
+    (address, line)
+}
+
+/// The address of a database as it is through a listener of ours; the listener; and where the database is.
+async fn between(address: &str) -> (String, TcpListener, (String, u16)) {
+    let mut address = Url::parse(address).expect("a URL");
+    let database = (address.host_str().expect("a host").to_owned(), address.port().unwrap_or(5432));
+    let here = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    address.set_host(Some("127.0.0.1")).expect("it has a host");
+    address.set_port(Some(here.local_addr().expect("an address").port())).expect("it has a port");
+    (address.into(), here, database)
+}
+
+/// A line to a database that can be held: whatever is said on it, either way, waits until it is let go.
+#[derive(Debug)]
+pub struct Line {
+    address: String,
+    held: watch::Sender<bool>,
+    /// It ends with it.
+    _task: JoinSet<()>,
+}
+
+impl Line {
+    pub async fn to(address: &str) -> Self {
+        let (address, here, database) = between(address).await;
+        let (held, hold) = watch::channel(false);
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((caller, _)) = here.accept().await {
+                let there = TcpStream::connect(database.clone()).await.expect("the database listens");
+                let ((from_caller, to_caller), (from_there, to_there)) = (caller.into_split(), there.into_split());
+                open.spawn(pass(from_caller, to_there, hold.clone()));
+                open.spawn(pass(from_there, to_caller, hold.clone()));
+            }
+        });
+        Self { address, held, _task: task }
+    }
+
+    /// The database's address through this line.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub fn hold(&self) {
+        self.held.send_replace(true);
+    }
+
+    pub fn release(&self) {
+        self.held.send_replace(false);
+    }
+}
+
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut held: watch::Receiver<bool>) {
+    let mut bytes = vec![0; 16 << 10];
+    loop {
+        let said = from.read(&mut bytes).await.unwrap_or(0);
+        // Also an end is something that is said.
+        if held.wait_for(|held| !held).await.is_err() || said == 0 || to.write_all(&bytes[..said]).await.is_err() {
+            let _ = to.shutdown().await;
+            return;
+        }
+    }
 }
 
 /// A proxy that gives each connection to the next of the servers that say that they are ready; it ends with this value.

@@ -3,6 +3,9 @@
 use crate::error::StorageError;
 use crate::index::codec::corrupt;
 
+/// What is known of a database that says nothing.
+const SILENCE: &str = "the database does not answer";
+
 /// Why a transition stopped.
 #[derive(Debug)]
 pub(super) enum Failed {
@@ -11,7 +14,9 @@ pub(super) enum Failed {
     /// A row does not read.
     Row(StorageError),
     /// The answer to `COMMIT` did not come: what happened is not known.
-    Unanswered(sqlx::Error),
+    Unanswered(String),
+    /// The database said nothing for longer than it works on anything.
+    Silent,
 }
 
 impl From<sqlx::Error> for Failed {
@@ -33,7 +38,15 @@ impl Failed {
     /// The failure of a `COMMIT`: the database may refuse it for what others did, and then nothing has happened; anything else, the
     /// loss of the connection above all, leaves open whether it happened.
     pub(super) fn commit(error: sqlx::Error) -> Self {
-        if is_refusal(&error) { Self::Sql(error) } else { Self::Unanswered(error) }
+        if is_refusal(&error) { Self::Sql(error) } else { Self::Unanswered(said(&error)) }
+    }
+
+    /// The same of a silence.
+    pub(super) fn at_commit(self) -> Self {
+        match self {
+            Self::Silent => Self::Unanswered(SILENCE.into()),
+            other => other,
+        }
     }
 
     /// Whether nothing has happened because of what others did at the same time, so that the same again may work.
@@ -55,10 +68,10 @@ impl Failed {
         match self {
             Self::Sql(error) => told(&error),
             Self::Row(error) => error,
-            Self::Unanswered(error) => unavailable(format!(
-                "the answer to COMMIT was lost, and whether it happened is not known: {}",
-                said(&error)
-            )),
+            Self::Unanswered(why) => {
+                unavailable(format!("the answer to COMMIT was lost, and whether it happened is not known: {why}"))
+            }
+            Self::Silent => unavailable(SILENCE.into()),
         }
     }
 }

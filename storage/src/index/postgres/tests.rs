@@ -17,6 +17,7 @@ use crate::record::AssetState;
 use crate::testing;
 
 mod plans;
+mod silence;
 
 async fn administer(url: &str, sql: String) {
     let mut connection = PgConnection::connect(url).await.expect("the server for tests answers");

@@ -6,15 +6,18 @@
 //!
 //! A caller that no longer waits drops the transaction wherever it is. Before its `COMMIT` is sent that undoes it: the connection
 //! rolls back when it returns to the pool. After that the server finishes it. Nobody sees half of it either way.
+//!
+//! A database that says nothing at all (its host is gone, a line swallows what is sent) is told from one that works: every statement ends by
+//! the server's own limit, and a while after that the connection is thrown away and the caller hears [`StorageError::Unavailable`].
 
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
+use self::lease::{Lease, Watch};
 use super::PostgresIndex;
 use super::failed::{Failed, Worked, is_disconnected, told, unavailable};
 use super::owed;
@@ -25,6 +28,8 @@ use crate::error::StorageError;
 use crate::ids::TenantId;
 use crate::index::codec::encode;
 use crate::record::Owed;
+
+mod lease;
 
 /// How long a transition is tried again before it is given up: less than callers wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,7 +46,9 @@ const MOST: Duration = Duration::from_millis(200);
 /// A transition under way.
 #[derive(Debug)]
 pub(super) struct Tx {
-    inner: Transaction<'static, Postgres>,
+    lease: Lease,
+    /// When it last said anything.
+    watch: Watch,
     /// Written with everything else at the end.
     events: Vec<(TenantId, AuditEvent)>,
     /// The same.
@@ -52,7 +59,13 @@ pub(super) struct Tx {
 impl Tx {
     /// Where statements are sent.
     pub(super) fn on(&mut self) -> &mut PgConnection {
-        &mut self.inner
+        self.watch.sent();
+        &mut self.lease
+    }
+
+    /// What says whether the database still answers.
+    pub(super) fn watch(&self) -> Watch {
+        self.watch.clone()
     }
 
     /// Writes the event, to be given its place in the tenant's chain later.
@@ -71,6 +84,24 @@ impl Tx {
     }
 
     async fn commit(mut self) -> Worked<()> {
+        let watch = self.watch();
+        if let Err(failed) = watch.heard(self.last_words()).await {
+            self.lease.end_badly(&failed, &watch).await;
+            return Err(failed);
+        }
+        watch.sent();
+        match watch.heard(self.lease.commit()).await {
+            Ok(()) => Ok(()),
+            Err(Failed::Sql(error)) => Err(Failed::commit(error)),
+            Err(silent) => {
+                self.lease.throw_away();
+                Err(silent.at_commit())
+            }
+        }
+    }
+
+    /// What is written with everything else at the end.
+    async fn last_words(&mut self) -> Worked<()> {
         if !self.events.is_empty() {
             let (tenants, events): (Vec<String>, Vec<Vec<u8>>) =
                 self.events.iter().map(|(tenant, event)| (tenant.to_string(), encode(event))).unzip();
@@ -78,9 +109,9 @@ impl Tx {
         }
         let owed = std::mem::take(&mut self.owed);
         if !owed.is_empty() {
-            owed::write(&mut self, owed).await?;
+            owed::write(self, owed).await?;
         }
-        self.inner.commit().await.map_err(Failed::commit)
+        Ok(())
     }
 }
 
@@ -105,37 +136,46 @@ impl<'a> Trials<'a> {
         Self { about, ..Self::of(index) }
     }
 
-    /// Begins a transaction. A connection that the server has closed since it was last used has done nothing, so another is tried.
-    ///
-    /// In a task of its own, which goes on when the caller does not, in the runtime that the index was opened in: sqlx 0.9 does not roll back a connection whose `BEGIN` nobody waits
-    /// for (it counts a transaction once that is answered), and whoever read on that connection next would read in it, for ever of
-    /// that moment.
+    /// Begins a transaction. A connection that the server has closed since it was last used has done nothing, so another is tried; on one
+    /// that says nothing no `BEGIN` is waited for longer than for a connection.
     pub(super) async fn begin(&mut self, sql: Sql) -> Result<Tx, StorageError> {
-        if self.turn.is_empty() && (self.failed > 0 || self.index.turns.are_sought(&self.about)) {
+        // Once, and only if there is anything to queue for: each time the patience begins anew.
+        let may_queue = self.turn.is_empty() && !self.about.is_empty();
+        if may_queue && (self.failed > 0 || self.index.turns.are_sought(&self.about)) {
             let turn = tokio::time::timeout(QUEUE, self.index.turns.take(&self.about)).await;
             self.turn = turn.map_err(|_| unavailable("too many calls about the same run or bytes wait".into()))?;
             self.began = Instant::now();
         }
         loop {
-            let pool = self.index.pool.clone();
-            let begun = self.index.home.spawn(async move { pool.begin_with(sql.begins()).await }).await;
-            match begun.map_err(|error| unavailable(format!("a transaction did not begin: {error}")))? {
-                Ok(inner) => return Ok(Tx { inner, events: Vec::new(), owed: Vec::new(), undone: false }),
+            let mut lease = self.connection().await?;
+            let quick = Watch::new(self.index.options.acquire_timeout);
+            match quick.heard(lease.begin(sql)).await {
+                Ok(()) => {
+                    let (events, owed) = (Vec::new(), Vec::new());
+                    return Ok(Tx { lease, watch: self.watch(), events, owed, undone: false });
+                }
+                Err(Failed::Sql(error)) => self.reconnect(error).await?,
+                Err(failed) => {
+                    lease.throw_away();
+                    return Err(failed.told());
+                }
+            }
+        }
+    }
+
+    /// A connection, for one statement that only reads or for a transaction.
+    pub(super) async fn connection(&mut self) -> Result<Lease, StorageError> {
+        loop {
+            match Lease::take(&self.index.pool, &self.index.home).await? {
+                Ok(lease) => return Ok(lease),
                 Err(error) => self.reconnect(error).await?,
             }
         }
     }
 
-    /// A connection for one statement that only reads.
-    pub(super) async fn connection(&mut self) -> Result<PoolConnection<Postgres>, StorageError> {
-        loop {
-            let pool = self.index.pool.clone();
-            let acquired = self.index.home.spawn(async move { pool.acquire().await }).await;
-            match acquired.map_err(|error| unavailable(format!("no connection was made: {error}")))? {
-                Ok(connection) => return Ok(connection),
-                Err(error) => self.reconnect(error).await?,
-            }
-        }
+    /// How long the database may say nothing: longer than it works on a statement by its own limit, so that it is heard if it is there.
+    pub(super) fn watch(&self) -> Watch {
+        Watch::new(self.index.options.statement_timeout + self.index.options.acquire_timeout)
     }
 
     /// Ends the transaction as its work came out: `Continue` says that it is to be done again.
@@ -143,12 +183,12 @@ impl<'a> Trials<'a> {
         let committed = match worked {
             Ok(answer) if tx.undone => {
                 // If this fails, so does the connection, and the server rolls back by itself.
-                let _ = tx.inner.rollback().await;
+                tx.lease.roll_back(&tx.watch).await;
                 Ok(answer)
             }
             Ok(answer) => tx.commit().await.map(|()| answer),
             Err(failed) => {
-                let _ = tx.inner.rollback().await;
+                tx.lease.end_badly(&failed, &tx.watch).await;
                 Err(failed)
             }
         };
@@ -159,7 +199,12 @@ impl<'a> Trials<'a> {
     }
 
     /// Says what a statement read; `None` says that it is to be sent again.
-    pub(super) async fn read<T>(&mut self, worked: Worked<T>) -> Result<Option<T>, StorageError> {
+    pub(super) async fn read<T>(&mut self, lease: Lease, worked: Worked<T>) -> Result<Option<T>, StorageError> {
+        if let Err(Failed::Silent) = worked {
+            lease.throw_away();
+        } else {
+            drop(lease);
+        }
         match worked {
             Ok(answer) => Ok(Some(answer)),
             Err(Failed::Sql(error)) if is_disconnected(&error) => self.reconnect(error).await.map(|()| None),
@@ -205,7 +250,8 @@ macro_rules! transact {
         let mut trials = crate::index::postgres::tx::Trials::about($index, $about);
         loop {
             let mut $tx = trials.begin($begin).await?;
-            let worked = $work.await;
+            let watch = $tx.watch();
+            let worked = watch.heard($work).await;
             if let std::ops::ControlFlow::Break(answer) = trials.end($tx, worked).await? {
                 break Ok(answer);
             }
@@ -218,11 +264,13 @@ macro_rules! read {
     ($index:expr, $on:ident => $work:expr) => {{
         let mut trials = crate::index::postgres::tx::Trials::of($index);
         loop {
-            let mut connection = trials.connection().await?;
-            let $on = &mut *connection;
-            let worked: crate::index::postgres::failed::Worked<_> = $work.await;
-            drop(connection);
-            if let Some(answer) = trials.read(worked).await? {
+            let mut lease = trials.connection().await?;
+            let watch = trials.watch();
+            let worked = {
+                let $on = &mut *lease;
+                watch.heard($work).await
+            };
+            if let Some(answer) = trials.read(lease, worked).await? {
                 break Ok(answer);
             }
         }

@@ -55,6 +55,9 @@ pub enum AssetError {
         /// What they are.
         detected: String,
     },
+    /// More than the process can look at in time.
+    #[error("more is being looked at than this process can")]
+    Overloaded,
     /// Too much at a time.
     #[error("too many uploads at a time")]
     Busy,

@@ -211,6 +211,7 @@ impl From<AssetError> for ApiError {
                     .with("declared", declared)
                     .with("detected", detected)
             }
+            AssetError::Overloaded => Self::overloaded(),
             AssetError::Busy => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many uploads of this tenant at a time")
                     .reason("rate")

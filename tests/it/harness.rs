@@ -29,6 +29,7 @@ pub use caller::{Asset, Caller, asset, refusal};
 pub mod beside;
 pub mod bytes;
 pub mod caller;
+pub mod fates;
 pub mod form;
 pub mod index;
 pub mod lines;

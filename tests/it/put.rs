@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::harness::bytes::noise;
-use crate::harness::lines::{Fate, Line};
+use crate::harness::fates::{Fate, Line};
 use crate::harness::process::{Place, Ran, Server, ran};
 
 const MIB: usize = 1 << 20;

@@ -26,7 +26,7 @@ pub struct Inspector {
 /// How long anybody waits, for a place and for the answer together.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// For our own rules; what they have not said by then is stored as unknown.
+    /// For our own rules; what they have not said by then is stored as unknown. Whoever has found no place by then is told to come again.
     pub rules: Duration,
     /// For a library; what it has not said by then stays open.
     pub libraries: Duration,
@@ -50,35 +50,35 @@ impl Inspector {
         Self { patience, rules: places(), libraries: places(), counters }
     }
 
-    /// What the bytes are; `open` gives them from their beginning.
+    /// What the bytes are; `open` gives them from their beginning. `None`: so many others are looked at that nobody has looked at these.
     pub async fn look<S: Source + 'static>(
         &self,
         open: impl Fn() -> S,
         size: u64,
         declared: Option<Declared>,
-    ) -> Found {
+    ) -> Option<Found> {
         let mut source = open();
         let rules = move || media::identify(&mut source, size, declared.as_ref());
-        let Some(found) = self.rules.run(self.patience.rules, i64::MAX, rules).await else {
-            warn!(size_bytes = size, "an inspection came to no end: the bytes are stored as unknown");
-            self.counters.failed.inc();
-            return Found::unknown();
+        let found = match self.rules.run(self.patience.rules, i64::MAX, rules).await {
+            Ran::Ended(found) => found,
+            Ran::NoPlace => return None,
+            Ran::GivenUp => {
+                warn!(size_bytes = size, "an inspection came to no end: the bytes are stored as unknown");
+                self.counters.failed.inc();
+                return Some(Found::unknown());
+            }
         };
         if !found.wants_second_opinion(size) {
-            return found;
+            return Some(found);
         }
         let (mut source, asked) = (open(), found.clone());
         let libraries = move || media::second_opinion(&mut source, size, asked);
-        let opinion = self.libraries.run(self.patience.libraries, MOST_ABANDONED, libraries).await;
-        opinion.unwrap_or_else(|| {
-            warn!(
-                size_bytes = size,
-                mime_type = found.mime_type,
-                "no library was heard: what it might know stays open"
-            );
-            self.counters.unheard.inc();
-            found
-        })
+        if let Ran::Ended(opinion) = self.libraries.run(self.patience.libraries, MOST_ABANDONED, libraries).await {
+            return Some(opinion);
+        }
+        warn!(size_bytes = size, mime_type = found.mime_type, "no library was heard: what it might know stays open");
+        self.counters.unheard.inc();
+        Some(found)
     }
 }
 
@@ -89,24 +89,34 @@ struct Places {
     abandoned: Gauge,
 }
 
+/// What became of work.
+enum Ran<T> {
+    Ended(T),
+    /// It was not begun: there was no place in time.
+    NoPlace,
+    /// It was not begun because so many threads hang, did not end in time, or panicked.
+    GivenUp,
+}
+
 impl Places {
-    /// Does the work, unless there is no place in time, or so many threads hang already; `None` as well if it does not end in time, or
-    /// panics.
+    /// Does the work, unless there is no place in time, or so many threads hang already.
     async fn run<T: Send + 'static>(
         &self,
         patience: Duration,
         most_abandoned: i64,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
+    ) -> Ran<T> {
         let deadline = tokio::time::Instant::now() + patience;
         // The place is held here and not in the thread: a thread that hangs would keep it.
-        let _place = timeout_at(deadline, self.free.acquire()).await.ok()?.ok()?;
+        let Ok(Ok(_place)) = timeout_at(deadline, self.free.acquire()).await else {
+            return Ran::NoPlace;
+        };
         if self.abandoned.get() >= most_abandoned {
-            return None;
+            return Ran::GivenUp;
         }
         let mut thread = tokio::task::spawn_blocking(work);
         if let Ok(ended) = timeout_at(deadline, &mut thread).await {
-            return ended.ok();
+            return ended.map_or(Ran::GivenUp, Ran::Ended);
         }
         // One that has not begun yet never will.
         thread.abort();
@@ -116,7 +126,7 @@ impl Places {
             let _ = thread.await;
             abandoned.dec();
         });
-        None
+        Ran::GivenUp
     }
 }
 
@@ -167,7 +177,11 @@ mod tests {
             0 => plain(),
             _ => Stuck(end.lock().expect("one thread").take(), Cursor::new(OPEN)),
         };
-        (inspector.look(open, OPEN.len() as u64, None).await, sender)
+        (look(inspector, open).await, sender)
+    }
+
+    async fn look<S: Source + 'static>(inspector: &Inspector, open: impl Fn() -> S) -> Found {
+        inspector.look(open, OPEN.len() as u64, None).await.expect("there is a place")
     }
 
     async fn ends(inspector: &Inspector) {
@@ -198,9 +212,9 @@ mod tests {
         let end = std::sync::Mutex::new(Some(end));
         let open = || Stuck(end.lock().expect("one thread").take(), Cursor::new(OPEN));
 
-        let stuck = inspector.look(open, OPEN.len() as u64, None).await;
+        let stuck = look(&inspector, open).await;
         inspector.patience.rules = SHORT * 20;
-        let next = inspector.look(plain, OPEN.len() as u64, None).await;
+        let next = look(&inspector, plain).await;
 
         assert_eq!((stuck, next.mime_type.as_str()), (Found::unknown(), "image/png"));
         assert_eq!(inspector.counters.failed.get(), 1);
@@ -223,16 +237,16 @@ mod tests {
         assert_eq!(inspector.counters.abandoned.get(), MOST_ABANDONED, "nobody was asked");
         drop(threads);
         ends(&inspector).await;
-        assert_eq!(inspector.look(plain, OPEN.len() as u64, None).await.mime_type, "image/png");
+        assert_eq!(look(&inspector, plain).await.mime_type, "image/png");
     }
 
     #[tokio::test]
-    async fn whoever_finds_no_place_in_time_goes_without() {
+    async fn of_what_nobody_has_looked_at_nothing_is_said() {
         let mut inspector = inspector();
         inspector.patience.rules = SHORT;
         inspector.rules.free = Semaphore::new(0);
 
-        assert_eq!(inspector.look(plain, OPEN.len() as u64, None).await, Found::unknown());
+        assert_eq!(inspector.look(plain, OPEN.len() as u64, None).await, None);
         assert_eq!(inspector.counters.abandoned.get(), 0);
     }
 }

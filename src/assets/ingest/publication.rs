@@ -149,7 +149,7 @@ impl Publication {
             other => other,
         })?;
         let declared = self.members.declared.clone();
-        Ok(self.app.inspector.look(|| opened.reader(), sealed.bytes, declared).await)
+        self.app.inspector.look(|| opened.reader(), sealed.bytes, declared).await.ok_or(AssetError::Overloaded)
     }
 
     /// Whether the operator takes such bytes.

@@ -122,11 +122,12 @@ async fn what_is_remembered_of_an_upload_that_is_over_or_of_other_bytes_does_not
         let note = note.expect("a note").path();
         let id = std::fs::read_to_string(&note).expect("text");
         loop {
-            let ended = server.request(Method::DELETE, &format!("/v1/uploads/{}", id.trim())).send().await;
-            // Whoever wrote it may not have noticed yet.
-            if ended.expect("an answer").status() == 204 {
+            let ended = server.request(Method::DELETE, &format!("/v1/uploads/{}", id.trim()));
+            let ended = ended.header("Tus-Resumable", "1.0.0").send().await.expect("an answer").status();
+            if ended == 204 {
                 break;
             }
+            assert_eq!(ended, 423, "whoever wrote it may not have noticed yet");
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     }

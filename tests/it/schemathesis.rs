@@ -24,6 +24,9 @@ const EXCLUDED: &str = "positive_data_acceptance";
 const SETTINGS: &str = "
 [checks.negative_data_rejection]
 expected-statuses = [400, 401, 403, 404, 405, 406, 409, 410, 412, 413, 415, 422, 428, 429]
+
+[checks.missing_required_header]
+expected-statuses = [400, 401, 403, 404, 406, 412, 415, 422]
 ";
 
 /// What it cannot write by itself: the bytes of an upload in parts are bytes.

@@ -45,12 +45,12 @@ async fn ten_with_one_key_at_two_replicas_make_one_asset() {
 async fn of_those_that_write_one_place_of_an_upload_at_two_replicas_one_wins() {
     let place = Place::shared("");
     let (one, other) = (place.serve().await, place.serve_another().await);
-    let begun = one.request(Method::POST, "/v1/uploads").header("upload-length", 60_000).send().await;
-    let begun = begun.expect("an answer");
+    let begun = one.request(Method::POST, "/v1/uploads").header("upload-length", 60_000);
+    let begun = begun.header("tus-resumable", "1.0.0").send().await.expect("an answer");
     let path = begun.headers()["location"].to_str().expect("text").trim_start_matches(&one.url("")).to_owned();
     let append = async |server: &Server, at: usize, bytes: Vec<u8>| {
         let patch = server.request(Method::PATCH, &path).header("content-type", OCTETS).header("upload-offset", at);
-        patch.body(bytes).send().await.expect("an answer").status().as_u16()
+        patch.header("tus-resumable", "1.0.0").body(bytes).send().await.expect("an answer").status().as_u16()
     };
     let both = [&one, &other];
     let mut right = Vec::new();
@@ -61,7 +61,7 @@ async fn of_those_that_write_one_place_of_an_upload_at_two_replicas_one_wins() {
         right.extend(noise(30_000, (at + won[0]) as u64));
     }
 
-    let look = other.request(Method::HEAD, &path).send().await.expect("an answer");
+    let look = other.request(Method::HEAD, &path).header("tus-resumable", "1.0.0").send().await.expect("an answer");
     let asset = look.headers()["mediakeep-asset-id"].to_str().expect("text").to_owned();
     for server in both {
         let content = server.request(Method::GET, &format!("/v1/assets/{asset}/content")).send().await;

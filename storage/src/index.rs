@@ -15,7 +15,7 @@
 //! # What the store is owed
 //!
 //! The store can make the index anew from the records beside its blobs, so each transition that changes what such a record says *owes*
-//! one: [`Owed`] is written in its commit. Whoever has made the transition writes the record and then notes it as paid; what a crash
+//! one: [`Owed`](crate::record::Owed) is written in its commit. Whoever has made the transition writes the record and then notes it as paid; what a crash
 //! leaves unpaid, the next sweep writes. A publication owes nothing: its record was written before it.
 //!
 //! # Artifacts

@@ -125,7 +125,7 @@ impl BlobStore {
     /// of them is a thread that wants a processor, and whoever is served meanwhile waits behind all of them.
     pub fn side_by_side(&self) -> usize {
         match self.way {
-            Way::Files(_) => 8,
+            Way::Files(_) => 4,
             Way::Objects(_) => 32,
         }
     }

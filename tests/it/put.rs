@@ -109,6 +109,7 @@ async fn what_is_remembered_of_an_upload_that_is_over_or_of_other_bytes_does_not
         let mut command = putting(&place, "a.bin", &line.url());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
         while line.sent() < seen {
+            assert_eq!(child.try_wait().expect("a child"), None, "it goes on until it is killed");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         child.kill().expect("a child");

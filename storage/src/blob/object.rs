@@ -309,7 +309,12 @@ impl Staging {
         while !parts.on_their_way.is_empty() {
             parts.hear_of_one().await?;
         }
-        let sent = std::mem::take(&mut parts.sent).into_iter().flatten().collect();
+        let sent: Option<Vec<_>> = std::mem::take(&mut parts.sent).into_iter().collect();
+        // Without one of them the object would be another, and look whole.
+        let sent = sent.ok_or_else(|| StorageError::Unavailable {
+            store: "store",
+            reason: "a part of an upload was not heard of".to_owned(),
+        })?;
         let path = self.objects.full(&self.place.blob);
         let completed = self.objects.parts.complete_multipart(&path, &parts.id, sent).await;
         if let Err(error) = completed

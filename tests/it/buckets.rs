@@ -108,7 +108,7 @@ async fn erase(server: &crate::harness::process::Server, answer: &Value) -> Valu
 /// A running server with one bucket.
 struct Moto {
     port: u16,
-    _server: Beside,
+    server: Beside,
 }
 
 impl Moto {
@@ -118,7 +118,8 @@ impl Moto {
         let moto = Self::serve(&program, free_port());
         let began = Instant::now();
         while client().put(format!("{}/media", moto.endpoint())).send().await.is_err() {
-            assert!(began.elapsed() < Duration::from_secs(60), "moto does not answer");
+            let said = moto.server.complaints();
+            assert!(began.elapsed() < Duration::from_secs(120), "moto does not answer: {said}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         moto
@@ -126,7 +127,7 @@ impl Moto {
 
     fn serve(program: &Path, port: u16) -> Self {
         let mut command = Command::new(program);
-        Self { _server: Beside::start(command.args(["--host", "127.0.0.1", "--port", &port.to_string()])), port }
+        Self { server: Beside::start(command.args(["--host", "127.0.0.1", "--port", &port.to_string()])), port }
     }
 
     fn endpoint(&self) -> String {

@@ -35,6 +35,7 @@ pub mod index;
 pub mod lines;
 pub mod log;
 pub mod node;
+pub mod once;
 pub mod process;
 pub mod python;
 pub mod raw;

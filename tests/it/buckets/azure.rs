@@ -50,7 +50,7 @@ async fn an_azure_container_keeps_what_was_acknowledged_and_gives_up_what_has_en
 /// A running server with one container.
 struct Azurite {
     port: u16,
-    _server: Beside,
+    server: Beside,
 }
 
 impl Azurite {
@@ -62,10 +62,11 @@ impl Azurite {
             command.args(["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]);
             Beside::start(&mut command)
         });
-        let azurite = Self { port, _server: server.await.expect("it does not panic") };
+        let azurite = Self { port, server: server.await.expect("it does not panic") };
         let began = Instant::now();
         while !azurite.makes_container().await {
-            assert!(began.elapsed() < Duration::from_secs(60), "Azurite does not answer");
+            let said = azurite.server.complaints();
+            assert!(began.elapsed() < Duration::from_secs(120), "Azurite does not answer: {said}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         azurite

@@ -41,6 +41,7 @@ mod records;
 mod room;
 mod signed;
 mod unsealed;
+mod whole;
 
 pub use cloud::{S3Options, StoreOptions};
 pub use copy::Copied;

@@ -24,8 +24,11 @@ impl BlobStore {
     /// Copies a blob to the same name in another store: it is whole and durable there when this returns, or not there.
     pub async fn copy_blob(&self, to: &Self, stored: &Stored) -> Result<Copied, StorageError> {
         let Stored { tenant, blob, bytes, .. } = stored;
-        if to.size(tenant, *blob).await? == Some(*bytes) {
-            return Ok(Copied::Already);
+        match to.size(tenant, *blob).await? {
+            Some(there) if there == *bytes => return Ok(Copied::Already),
+            // What is no copy stands in the way of one.
+            Some(_) => to.remove(tenant, *blob).await?,
+            None => (),
         }
         let mut source = match self.open_blob(tenant, *blob, *bytes).await {
             Ok(opened) => match opened.stream_now(0..*bytes).await {

@@ -299,8 +299,7 @@ impl Staging {
         self.must_be_whole()?;
         if self.parts.is_none() {
             let gathered = std::mem::take(&mut self.gathered);
-            let put = self.objects.whole.put(&self.place.blob, PutPayload::from_iter(gathered.chunks)).await;
-            return put.map(drop).map_err(|error| unavailable(&error));
+            return self.objects.put_new(&self.place.blob, PutPayload::from_iter(gathered.chunks)).await;
         }
         if self.gathered.bytes > 0 {
             self.send_part().await?;

@@ -8,7 +8,9 @@ use crate::record::ReferenceRecord;
 use crate::testing::Buckets;
 
 mod copies;
+mod google;
 mod remote;
+mod whole;
 
 /// A store of each kind, and what it lives as long as.
 fn stores() -> Vec<(Home, BlobStore)> {

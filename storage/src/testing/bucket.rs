@@ -7,6 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, HeaderValue, IF_NONE_MATCH};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
@@ -34,9 +35,19 @@ pub struct Buckets {
 impl Buckets {
     /// Serves the folders in `root` as buckets.
     pub fn serve(root: &Path) -> Self {
+        Self::run(root, |service| service.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY)))
+    }
+
+    /// The same by the XML API of Google Cloud Storage, to whoever asks: of S3 it differs in its credentials and in how conditions are
+    /// written.
+    pub fn serve_google(root: &Path) -> Self {
+        Self::run(root, |_| ())
+    }
+
+    fn run(root: &Path, change: impl FnOnce(&mut S3ServiceBuilder)) -> Self {
         let files = s3s_fs::FileSystem::new(root).expect("a folder");
         let mut service = S3ServiceBuilder::new(files);
-        service.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
+        change(&mut service);
         let service = service.build();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a listener that does not block");
@@ -87,6 +98,18 @@ impl Buckets {
         };
         StoreOptions { s3, environment: credentials() }
     }
+
+    /// What a process that uses it as Google's has in its environment.
+    pub fn google_environment(&self) -> Vec<(String, String)> {
+        // A service account that needs no token, as emulators have it.
+        let account = format!(
+            r#"{{"gcs_base_url":"{}","disable_oauth":true,"client_email":"","private_key":"","private_key_id":""}}"#,
+            self.endpoint()
+        );
+        [("GOOGLE_SERVICE_ACCOUNT_KEY", account.as_str()), ("GOOGLE_ALLOW_HTTP", "true")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec()
+    }
 }
 
 /// What a process that uses it has in its environment.
@@ -124,7 +147,13 @@ struct Scripted {
 
 impl Scripted {
     async fn answer(self, request: hyper::Request<Incoming>) -> Result<HttpResponse, HttpError> {
-        let request = request.map(Body::from);
+        let mut request = request.map(Body::from);
+        if request.headers().get(AUTHORIZATION).is_some_and(|said| said.as_bytes().starts_with(b"Bearer")) {
+            request.headers_mut().remove(AUTHORIZATION);
+        }
+        if request.headers_mut().remove("x-goog-if-generation-match").is_some_and(|generation| generation == "0") {
+            request.headers_mut().insert(IF_NONE_MATCH, HeaderValue::from_static("*"));
+        }
         let what = self.script.next(&request);
         match what {
             Some(What::Refuse(status)) => return Ok(misdeed::refusal(status)),

@@ -46,3 +46,14 @@ async fn a_record_that_was_written_anew_is_copied_anew() {
         }
     }
 }
+
+#[tokio::test]
+async fn what_is_no_copy_makes_way_for_one() {
+    for (_home, to) in stores() {
+        let (from, stored) = source().await;
+        put(&to, stored.blob, b"another", 7).await;
+
+        assert!(matches!(from.copy_blob(&to, &stored).await, Ok(Copied::Now(_))));
+        assert_eq!(to.size(&acme(), stored.blob).await.expect("an answer"), Some(stored.bytes));
+    }
+}

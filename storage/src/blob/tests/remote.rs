@@ -7,9 +7,9 @@ use crate::testing::{Misdeed, What};
 const PART: usize = 8 << 20;
 
 /// More than two of them.
-const LARGE: usize = 20 << 20;
+pub(super) const LARGE: usize = 20 << 20;
 
-fn bucket() -> (tempfile::TempDir, Buckets, BlobStore) {
+pub(super) fn bucket() -> (tempfile::TempDir, Buckets, BlobStore) {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("media")).expect("a bucket");
     let server = Buckets::serve(folder.path());
@@ -18,21 +18,21 @@ fn bucket() -> (tempfile::TempDir, Buckets, BlobStore) {
     (folder, server, store)
 }
 
-fn misbehave(server: &Buckets, method: &'static str, names: &'static str, times: usize, what: What) {
+pub(super) fn misbehave(server: &Buckets, method: &'static str, names: &'static str, times: usize, what: What) {
     server.misbehave(Misdeed { method, names, times, what });
 }
 
 /// Parts of uploads that nobody completed, as the server keeps them.
-fn parts(folder: &tempfile::TempDir) -> usize {
+pub(super) fn parts(folder: &tempfile::TempDir) -> usize {
     let names = std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     names.filter(|name| name.to_string_lossy().starts_with(".upload")).count()
 }
 
-fn pattern(length: usize) -> Vec<u8> {
+pub(super) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|n| (n % 251) as u8).collect()
 }
 
-async fn try_put(store: &BlobStore, blob: BlobKey, bytes: &[u8]) -> Result<Sealed, StorageError> {
+pub(super) async fn try_put(store: &BlobStore, blob: BlobKey, bytes: &[u8]) -> Result<Sealed, StorageError> {
     let mut staging = store.stage(&acme(), blob);
     for piece in bytes.chunks(1 << 20) {
         if let Err(error) = staging.write(Bytes::copy_from_slice(piece)).await {
@@ -43,7 +43,7 @@ async fn try_put(store: &BlobStore, blob: BlobKey, bytes: &[u8]) -> Result<Seale
     staging.seal().await
 }
 
-async fn whole(store: &BlobStore, blob: BlobKey, bytes: usize) -> Result<Vec<u8>, StorageError> {
+pub(super) async fn whole(store: &BlobStore, blob: BlobKey, bytes: usize) -> Result<Vec<u8>, StorageError> {
     let opened = store.open_blob(&acme(), blob, bytes as u64).await?;
     let chunks: Vec<Bytes> = opened.stream_now(0..bytes as u64).await?.try_collect().await?;
     Ok(chunks.concat())
@@ -81,7 +81,7 @@ async fn a_put_whose_answer_is_lost_is_one_object_and_a_success() {
     let blob = BlobKey::generate();
     misbehave(&server, "PUT", "/b/", 1, What::LoseAnswer);
 
-    try_put(&store, blob, b"bytes").await.expect("put again, over the same key");
+    try_put(&store, blob, b"bytes").await.expect("it is there");
 
     assert_eq!(all(&store).await, [blob]);
     assert!(server.behaves());

@@ -26,6 +26,14 @@ fn parse(hop: &str) -> Option<IpAddr> {
     address.map(|address| address.to_canonical())
 }
 
+/// By what clients are told apart: an IPv4 address, or the network of an IPv6 one, since who has one address there has all of /64.
+pub fn network(address: IpAddr) -> u128 {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits() >> 64 << 64,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +59,14 @@ mod tests {
             let found = address(peer.parse().expect("an address"), forwarded.iter().copied(), &trusted);
             assert_eq!(found, client.parse::<IpAddr>().expect("an address"), "{peer} {forwarded:?}");
         }
+    }
+
+    #[test]
+    fn a_client_is_an_ipv4_address_or_an_ipv6_network() {
+        let of = |address: &str| network(address.parse().expect("an address"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
     }
 }

@@ -22,6 +22,7 @@ use tracing::{debug, error, info};
 use super::extract::{self, parts};
 use super::routes::Pattern;
 use super::uploads;
+use crate::access::client;
 use crate::app::App;
 use crate::app::gate::{Lane, Place};
 use crate::error::ApiError;
@@ -49,7 +50,7 @@ pub async fn guard(
     let method = method_label(request.method());
     let body = has_body(&request).then(|| SharedBody::take_from(&mut request));
     let lane = lane(&request, body.is_some());
-    let place = lane.and_then(|lane| app.gate.enter(lane));
+    let place = lane.and_then(|lane| app.gate.enter(lane, client(&request)));
 
     // Nobody may hold the request while it is routed; so what ends without a response has no route.
     let outcome = match lane {
@@ -103,6 +104,11 @@ fn lane(request: &ServiceRequest, has_body: bool) -> Option<Lane> {
         true if brings_bytes(path) => Lane::Upload,
         true => Lane::Body,
     })
+}
+
+/// Whose place it is.
+fn client(request: &ServiceRequest) -> u128 {
+    extract::client_address(request.request()).map_or(0, client::network)
 }
 
 /// Whether what is sent there is kept.

@@ -11,7 +11,7 @@ use mediakeep::app::gate::{BODIES, READS, UPLOADS};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -97,9 +97,23 @@ fn ends_well(said: &str) {
     assert!(said.starts_with("HTTP/1.1 20") || (database && comes_again), "{said}");
 }
 
-/// A request whose body comes up to `most`, then a byte now and then until it is told to end; its answer. In a task of its own, since
+/// A socket of a client with an address of its own, by which clients are told apart.
+fn socket_of(client: usize) -> TcpSocket {
+    let [high, low] = [client / 200, client % 200 + 1].map(|part| u8::try_from(part).expect("few clients"));
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(([127, 1, high, low], 0).into()).expect("an address of this machine");
+    socket
+}
+
+/// A request of a client whose body comes up to `most`, then a byte now and then until it is told to end; its answer. In a task of its own, since
 /// nothing that the story does may keep it from its pace.
-fn slow_sender(port: u16, head: &str, body: Vec<u8>, most: usize, end: &watch::Receiver<bool>) -> JoinHandle<String> {
+fn slow_sender(
+    (client, port): (usize, u16),
+    head: &str,
+    body: Vec<u8>,
+    most: usize,
+    end: &watch::Receiver<bool>,
+) -> JoinHandle<String> {
     let kind = if head.starts_with("PUT") { "application/json" } else { "application/octet-stream" };
     let head = format!(
         "{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
@@ -109,7 +123,7 @@ fn slow_sender(port: u16, head: &str, body: Vec<u8>, most: usize, end: &watch::R
     );
     let mut end = end.clone();
     tokio::spawn(async move {
-        let mut wire = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+        let mut wire = socket_of(client).connect(([127, 0, 0, 1], port).into()).await.expect("a connection");
         let sending = async {
             wire.write_all(head.as_bytes()).await?;
             let (most, mut rest) = body.split_at(most);
@@ -129,12 +143,16 @@ fn slow_sender(port: u16, head: &str, body: Vec<u8>, most: usize, end: &watch::R
     })
 }
 
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+}
+
 /// A reader who takes a little now and then until it is told to end, and then reads all; what it has read.
-fn slow_reader(port: u16, path: &str, end: &watch::Receiver<bool>) -> JoinHandle<Vec<u8>> {
-    let (request, mut end) = (format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), end.clone());
+fn slow_reader((client, port): (usize, u16), path: &str, end: &watch::Receiver<bool>) -> JoinHandle<Vec<u8>> {
+    let (request, mut end) = (get(path), end.clone());
     tokio::spawn(async move {
         // A window as small as the system allows, so that what is not read does not lie in its buffers.
-        let socket = TcpSocket::new_v4().expect("a socket");
+        let socket = socket_of(client);
         socket.set_recv_buffer_size(4 << 10).expect("a buffer");
         let mut wire = socket.connect(([127, 0, 0, 1], port).into()).await.expect("a connection");
         wire.write_all(request.as_bytes()).await.expect("it is heard");
@@ -160,11 +178,11 @@ async fn uploads_beyond_what_it_takes_are_told_to_come_again_and_the_others_end_
     let (end, ended) = watch::channel(false);
     let bytes = noise((1 << 20) + 64, 2);
     let mut slow = Vec::new();
-    for seed in 0..UPLOADS as u64 {
+    for n in 0..UPLOADS {
         let mut bytes = bytes.clone();
-        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        bytes[..8].copy_from_slice(&n.to_le_bytes());
         let head = "POST /v1/runs/run-1/assets";
-        slow.push(slow_sender(server.port(), head, bytes, 1 << 20, &ended));
+        slow.push(slow_sender((n, server.port()), head, bytes, 1 << 20, &ended));
     }
     host.full("upload", UPLOADS).await;
     let octets = |request: RequestBuilder| request.header("content-type", "application/octet-stream");
@@ -201,7 +219,7 @@ async fn readers_beyond_what_it_sends_are_told_to_come_again_and_memory_is_bound
     let path = url(&kept).trim_start_matches(&server.url("")).to_owned();
     let before = server.peak_memory();
     let (end, ended) = watch::channel(false);
-    let mut slow: Vec<_> = (0..READS).map(|_| slow_reader(server.port(), &path, &ended)).collect();
+    let mut slow: Vec<_> = (0..READS).map(|n| slow_reader((n, server.port()), &path, &ended)).collect();
     host.full("read", READS).await;
     let read = || server.request(Method::GET, url(&kept));
 
@@ -236,7 +254,7 @@ async fn other_bodies_that_do_not_end_keep_no_upload_and_no_reader_out() {
     let body = format!("{{{}}}", " ".repeat(64)).into_bytes();
     let slow = |n: usize| {
         let head = format!("PUT /v1/runs/slow-{n}");
-        slow_sender(server.port(), &head, body.clone(), 1, &ended)
+        slow_sender((n, server.port()), &head, body.clone(), 1, &ended)
     };
     let slow: Vec<_> = (0..BODIES).map(slow).collect();
     host.full("body", BODIES).await;
@@ -252,5 +270,28 @@ async fn other_bodies_that_do_not_end_keep_no_upload_and_no_reader_out() {
         ends_well(&said);
     }
     assert_eq!(put().send().await.expect("an answer").status(), 200, "there is a place again");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_takes_all_it_gets_keeps_nobody_else_out() {
+    let host = Watched::start().await;
+    let server = &host.server;
+    let kept = server.upload(noise(8 << 20, 1)).await;
+    let path = url(&kept).trim_start_matches(&server.url("")).to_owned();
+    let (end, ended) = watch::channel(false);
+    let slow: Vec<_> = (0..READS / 2).map(|_| slow_reader((1, server.port()), &path, &ended)).collect();
+    host.full("read", READS / 2).await;
+
+    let mut another = socket_of(1).connect(([127, 0, 0, 1], server.port()).into()).await.expect("a connection");
+    another.write_all(get(&path).as_bytes()).await.expect("it is heard");
+    let mut said = String::new();
+    another.read_to_string(&mut said).await.expect("an answer");
+
+    assert!(said.starts_with("HTTP/1.1 503") && said.to_ascii_lowercase().contains("\r\nretry-after: "), "{said}");
+    let read = || server.request(Method::GET, url(&kept));
+    assert_eq!(host.flood(8, read).await, 8, "whoever comes from elsewhere is served");
+    end.send_replace(true);
+    slow.iter().for_each(JoinHandle::abort);
     host.stop().await;
 }

@@ -15,6 +15,7 @@ use crate::harness::python;
 use crate::harness::store::Store;
 
 mod azure;
+mod google;
 
 /// The second server, of the Python package registry; it has nothing in common with the first but the protocol.
 const MOTO: &str = "5.2.5";
@@ -95,6 +96,30 @@ async fn a_store_without_its_credentials_stops_the_start_with_a_sentence() {
 
     assert_ne!(ran.code, 0);
     assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{}", ran.stderr);
+}
+
+/// What has to be true of a bucket of any kind. `known_to` gives a command what the store's own tools read from the environment.
+async fn keeps_and_gives_up(place: &Place, known_to: impl Fn(Command) -> Command) {
+    let server = place.start(known_to(place.command(&["serve"]))).await;
+    let bytes = noise(LARGE, 1);
+    let (large, small) = (server.upload(bytes.clone()).await, server.upload(noise(1_000, 2)).await);
+
+    let part = server.request(Method::GET, url(&large)).header("range", "bytes=8388600-8388619");
+    let part = part.send().await.expect("an answer");
+    assert_eq!(part.status(), 206);
+    assert_eq!(part.bytes().await.expect("a part")[..], bytes[8_388_600..8_388_620]);
+    assert!(server.stop().await.success());
+    for command in [&["verify", "--deep"][..], &["sweep"]] {
+        let ran = crate::harness::process::ran(known_to(place.command(command)));
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+
+    let server = place.start(known_to(place.command(&["serve"]))).await;
+    assert_eq!(erase(&server, &large).await["bytesRemoved"], true);
+    assert_eq!((server.opens(url(&large)).await, server.opens(url(&small)).await), (410, 200));
+    assert!(server.stop().await.success());
+    let ran = crate::harness::process::ran(known_to(place.command(&["verify", "--deep"])));
+    assert!(ran.code == 0 && ran.stdout.contains("1 blobs compared, 0 without a row"), "{ran:?}");
 }
 
 async fn erase(server: &crate::harness::process::Server, answer: &Value) -> Value {

@@ -11,7 +11,7 @@ use mediakeep::app::gate::{BODIES, READS, UPLOADS};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -147,26 +147,38 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 }
 
-/// A reader who takes a little now and then until it is told to end, and then reads all; what it has read.
+/// A reader who takes a little now and then until it is told to end, and then reads all; what it has read. Where its connection ends before,
+/// it asks again.
 fn slow_reader((client, port): (usize, u16), path: &str, end: &watch::Receiver<bool>) -> JoinHandle<Vec<u8>> {
     let (request, mut end) = (get(path), end.clone());
     tokio::spawn(async move {
-        // A window as small as the system allows, so that what is not read does not lie in its buffers.
-        let socket = socket_of(client);
-        socket.set_recv_buffer_size(4 << 10).expect("a buffer");
-        let mut wire = socket.connect(([127, 0, 0, 1], port).into()).await.expect("a connection");
-        wire.write_all(request.as_bytes()).await.expect("it is heard");
-        let (mut read, mut little) = (Vec::new(), [0; 4 << 10]);
-        while tokio::time::timeout(PACE, end.wait_for(|end| *end)).await.is_err() {
-            // So small a window opens again when all that came is taken.
-            for _ in 0..8 {
-                let Ok(some) = wire.try_read(&mut little) else { break };
-                read.extend_from_slice(&little[..some]);
+        loop {
+            // A window as small as the system allows, so that what is not read does not lie in its buffers.
+            let socket = socket_of(client);
+            socket.set_recv_buffer_size(4 << 10).expect("a buffer");
+            let mut wire = socket.connect(([127, 0, 0, 1], port).into()).await.expect("a connection");
+            wire.write_all(request.as_bytes()).await.expect("it is heard");
+            let mut read = Vec::new();
+            while tokio::time::timeout(PACE, end.wait_for(|end| *end)).await.is_err() && takes_some(&wire, &mut read) {}
+            if *end.borrow() {
+                wire.read_to_end(&mut read).await.expect("the rest");
+                return read;
             }
         }
-        wire.read_to_end(&mut read).await.expect("the rest");
-        read
     })
+}
+
+/// Takes a little of what has come; whether the connection goes on. So small a window opens again when all that came is taken.
+fn takes_some(wire: &TcpStream, read: &mut Vec<u8>) -> bool {
+    let mut little = [0; 4 << 10];
+    for _ in 0..8 {
+        match wire.try_read(&mut little) {
+            Ok(0) => return false,
+            Ok(some) => read.extend_from_slice(&little[..some]),
+            Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
+        }
+    }
+    true
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

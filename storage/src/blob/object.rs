@@ -10,7 +10,7 @@
 //! no more than [`Room`] has, and whoever comes later waits with [`SMALL`] bytes in hand.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -53,6 +53,8 @@ pub(super) struct Objects {
     /// How many aborts the store did not confirm.
     unconfirmed: Arc<AtomicU64>,
     signer: Option<Arc<dyn Signer>>,
+    /// The store has refused the condition of a put as something that it does not have.
+    pub(super) is_without_conditions: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Objects {
@@ -68,7 +70,15 @@ impl Objects {
             true => store.clone(),
             false => Arc::new(object_store::prefix::PrefixStore::new(store.clone(), prefix.clone())),
         };
-        Self { whole, parts: store, prefix, room: Arc::new(Room::new()), unconfirmed: Arc::default(), signer: None }
+        Self {
+            whole,
+            parts: store,
+            prefix,
+            room: Arc::new(Room::new()),
+            unconfirmed: Arc::default(),
+            signer: None,
+            is_without_conditions: Arc::default(),
+        }
     }
 
     /// How many aborts of uploads in parts the store did not confirm so far.

@@ -1,19 +1,21 @@
 //! Putting an object in one piece, where there is none yet.
 //!
 //! A blob is written once. So the store is asked to take it only where nothing lies: then no blob is ever written over, whatever went wrong
-//! with its key, and a bucket that keeps versions has one version of it, which goes when the blob goes. A store that has been said not
-//! to know conditions (`AWS_CONDITIONAL_PUT=disabled`) is asked without one.
+//! with its key, and a bucket that keeps versions has one version of it, which goes when the blob goes. A store that says that it has no
+//! such condition (501), or of which the environment says so (`AWS_CONDITIONAL_PUT=disabled`), is asked without one.
 //!
 //! An answer that is lost leaves the question whether the object is ours, and so does a refusal behind one. Then what lies there is read
 //! and compared. An object put in parts has no such condition: its key is as new, and [`super::object`] looks at its size.
 
 use std::error::Error;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use object_store::client::HttpError;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutMode, PutPayload};
+use tracing::warn;
 
 use super::object::Objects;
 use super::unavailable;
@@ -30,15 +32,16 @@ impl Objects {
     /// Puts the object: it is there, whole, when this returns. What lies there already stays, and is an error unless it is the same.
     pub(super) async fn put_new(&self, path: &Path, payload: PutPayload) -> Result<(), StorageError> {
         let mut tried = 0;
-        loop {
+        while !self.is_without_conditions.load(Ordering::Relaxed) {
             let error = match self.whole.put_opts(path, payload.clone(), PutMode::Create.into()).await {
                 Ok(_) => return Ok(()),
-                Err(object_store::Error::NotImplemented { .. }) => {
-                    let put = self.whole.put(path, payload).await;
-                    return put.map(drop).map_err(|error| unavailable(&error));
-                }
                 Err(error) => error,
             };
+            if knows_no_conditions(&error) {
+                warn!("the store takes no conditions: blobs are put without");
+                self.is_without_conditions.store(true, Ordering::Relaxed);
+                break;
+            }
             tried += 1;
             if tried == TRIES || !leaves_a_question(&error) {
                 return Err(unavailable(&error));
@@ -50,6 +53,7 @@ impl Objects {
                 Err(again) => return Err(unavailable(&again)),
             }
         }
+        self.whole.put(path, payload).await.map(drop).map_err(|error| unavailable(&error))
     }
 
     /// Whether that is what lies there; `None`: nothing does.
@@ -70,6 +74,11 @@ impl Objects {
         }
         Ok(Some(ours.next().is_none()))
     }
+}
+
+/// Whether the store, or its client, says that it has no such condition. The client tells an answer's status in its words alone.
+fn knows_no_conditions(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::NotImplemented { .. }) || error.to_string().contains("501 Not Implemented")
 }
 
 /// Whether the object may be there in spite of the error.

@@ -5,14 +5,12 @@ use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
 use jiff::Timestamp;
-use reqwest::Method;
 use ring::hmac;
 
-use super::{LARGE, erase};
+use super::keeps_and_gives_up;
 use crate::harness::beside::Beside;
-use crate::harness::bytes::noise;
 use crate::harness::node;
-use crate::harness::process::{Place, Server, client, free_port, url};
+use crate::harness::process::{Place, client, free_port};
 use crate::harness::store::Store;
 
 const AZURITE: &str = "3.37.0";
@@ -25,26 +23,7 @@ const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6t
 async fn an_azure_container_keeps_what_was_acknowledged_and_gives_up_what_has_ended() {
     let azurite = Azurite::start().await;
     let place = Place::at(Store::of_environment("az://media/of/ours"));
-    let server = azurite.serve(&place).await;
-    let bytes = noise(LARGE, 1);
-    let (large, small) = (server.upload(bytes.clone()).await, server.upload(noise(1_000, 2)).await);
-
-    let part = server.request(Method::GET, url(&large)).header("range", "bytes=8388600-8388619");
-    let part = part.send().await.expect("an answer");
-    assert_eq!(part.status(), 206);
-    assert_eq!(part.bytes().await.expect("a part")[..], bytes[8_388_600..8_388_620]);
-    assert!(server.stop().await.success());
-    for command in [&["verify", "--deep"][..], &["sweep"]] {
-        let ran = crate::harness::process::ran(azurite.known_to(place.command(command)));
-        assert_eq!(ran.code, 0, "{ran:?}");
-    }
-
-    let server = azurite.serve(&place).await;
-    assert_eq!(erase(&server, &large).await["bytesRemoved"], true);
-    assert_eq!((server.opens(url(&large)).await, server.opens(url(&small)).await), (410, 200));
-    assert!(server.stop().await.success());
-    let ran = crate::harness::process::ran(azurite.known_to(place.command(&["verify", "--deep"])));
-    assert!(ran.code == 0 && ran.stdout.contains("1 blobs compared, 0 without a row"), "{ran:?}");
+    keeps_and_gives_up(&place, |command| azurite.known_to(command)).await;
 }
 
 /// A running server with one container.
@@ -96,9 +75,5 @@ impl Azurite {
         command.env("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT).env("AZURE_STORAGE_ACCOUNT_KEY", KEY);
         command.env("AZURE_STORAGE_ENDPOINT", self.endpoint()).env("AZURE_ALLOW_HTTP", "true");
         command
-    }
-
-    async fn serve(&self, place: &Place) -> Server {
-        place.start(self.known_to(place.command(&["serve"]))).await
     }
 }

@@ -69,3 +69,18 @@ async fn a_store_that_knows_no_conditions_is_asked_without() {
 
     assert_eq!(whole(&store, blob, 5).await.expect("the bytes"), b"newer");
 }
+
+#[tokio::test]
+async fn a_store_that_refuses_the_condition_is_asked_without_from_then_on() {
+    let (_folder, server, store) = bucket();
+    misbehave(&server, "PUT", "/b/", 7, What::Refuse(501));
+
+    let (first, second) = (BlobKey::generate(), BlobKey::generate());
+    try_put(&store, first, b"bytes").await.expect("put without");
+    assert!(server.behaves(), "the client tries seven times");
+    try_put(&store, second, b"older").await.expect("put");
+    try_put(&store, second, b"newer").await.expect("put over what lies there");
+
+    assert_eq!(whole(&store, first, 5).await.expect("the bytes"), b"bytes");
+    assert_eq!(whole(&store, second, 5).await.expect("the bytes"), b"newer");
+}

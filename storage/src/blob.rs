@@ -164,6 +164,10 @@ impl BlobStore {
         match &self.way {
             Way::Files(files) => files.put_again(tenant, fresh, lost).await,
             Way::Objects(_) => {
+                let bytes = self.size(tenant, fresh).await?.ok_or(StorageError::NoSuchBlob)?;
+                if bytes > LARGEST_COPY {
+                    return self.copy_in_parts(tenant, fresh, lost, bytes).await;
+                }
                 let copied = self.objects.copy(&blob_path(tenant, fresh), &blob_path(tenant, lost)).await;
                 copied.map_err(|error| unavailable(&error))
             }
@@ -291,6 +295,9 @@ const SMALL_CHUNK: usize = 4 * 1024;
 
 /// So many bytes of small chunks go on together.
 const SMALL_CHUNKS: usize = 64 * 1024;
+
+/// The largest object that S3 copies at one request.
+const LARGEST_COPY: u64 = 5 << 30;
 
 /// What is gathered before the disk is troubled: large enough that a thread hop is nothing beside it.
 const PIECE: usize = 512 * 1024;

@@ -5,9 +5,9 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt, PutPayload};
 
-use super::{BlobStore, Sealed, Stored, Unsealed, Way, ignore_missing, unavailable};
+use super::{BlobStore, Sealed, Staging, Stored, Unsealed, Way, ignore_missing, unavailable};
 use crate::error::StorageError;
-use crate::ids::TenantId;
+use crate::ids::{BlobKey, TenantId};
 
 /// What came of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +30,40 @@ impl BlobStore {
             Some(_) => to.remove(tenant, *blob).await?,
             None => (),
         }
-        let mut source = match self.open_blob(tenant, *blob, *bytes).await {
-            Ok(opened) => match opened.stream_now(0..*bytes).await {
-                Ok(stream) => stream,
-                Err(StorageError::NoSuchBlob) => return Ok(Copied::Gone),
-                Err(error) => return Err(error),
-            },
+        self.pour(to.stage(tenant, *blob), tenant, *blob, *bytes).await
+    }
+
+    /// Gives the blob `to` the bytes of `from`, in parts: for what is too large to be copied by the store itself.
+    pub(super) async fn copy_in_parts(
+        &self,
+        tenant: &TenantId,
+        from: BlobKey,
+        to: BlobKey,
+        bytes: u64,
+    ) -> Result<(), StorageError> {
+        match self.pour(self.stage(tenant, to), tenant, from, bytes).await? {
+            Copied::Gone => Err(StorageError::NoSuchBlob),
+            Copied::Already | Copied::Now(_) => Ok(()),
+        }
+    }
+
+    /// Reads the blob into what is being written.
+    async fn pour(
+        &self,
+        mut staging: Staging,
+        tenant: &TenantId,
+        blob: BlobKey,
+        bytes: u64,
+    ) -> Result<Copied, StorageError> {
+        let source = match self.open_blob(tenant, blob, bytes).await {
+            Ok(opened) => opened.stream_now(0..bytes).await,
+            Err(error) => Err(error),
+        };
+        let mut source = match source {
+            Ok(stream) => stream,
             Err(StorageError::NoSuchBlob) => return Ok(Copied::Gone),
             Err(error) => return Err(error),
         };
-        let mut staging = to.stage(tenant, *blob);
         loop {
             let written = match source.try_next().await {
                 Ok(Some(chunk)) => staging.write(chunk).await,

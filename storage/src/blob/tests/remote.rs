@@ -168,6 +168,22 @@ async fn blobs_of_one_part_more_and_less_are_whole() {
 }
 
 #[tokio::test]
+async fn what_is_too_large_to_be_copied_by_the_store_is_copied_in_parts_over_what_is_left_of_it() {
+    let (folder, _server, store) = bucket();
+    let (fresh, lost) = (BlobKey::generate(), BlobKey::generate());
+    try_put(&store, fresh, &pattern(LARGE)).await.expect("put");
+    try_put(&store, lost, &pattern(2 * PART)).await.expect("put");
+
+    store.copy_in_parts(&acme(), fresh, lost, LARGE as u64).await.expect("copied");
+
+    assert!(whole(&store, lost, LARGE).await.expect("the bytes") == pattern(LARGE));
+    assert_eq!(parts(&folder), 0);
+    let gone = store.copy_in_parts(&acme(), BlobKey::generate(), lost, LARGE as u64).await;
+    assert!(matches!(gone, Err(StorageError::NoSuchBlob)), "{gone:?}");
+    assert!(whole(&store, lost, LARGE).await.expect("the bytes") == pattern(LARGE), "it is as it was");
+}
+
+#[tokio::test]
 async fn an_upload_whose_process_died_is_aborted_when_its_blob_is_removed() {
     let (folder, _server, store) = bucket();
     let blob = BlobKey::generate();

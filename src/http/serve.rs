@@ -2,23 +2,18 @@
 //!
 //! Access is decided before any condition is looked at: a URL that is revoked never answers 304.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use actix_web::body::{BodySize, MessageBody, SizedStream};
+use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
-use futures_util::StreamExt;
 use mediakeep_keys::{Class, Disposition};
-use mediakeep_storage::blob::{Blob, BlobStream};
-use mediakeep_storage::{AssetId, BlobKey, StorageError};
+use mediakeep_storage::AssetId;
 
-use super::conditional::{self, Conditions, EntityTag, Outcome, Validators, if_range};
-use super::range::{self, Plan, multipart};
+use super::conditional::{self, Outcome};
+use super::range::{self, Plan};
 use super::{extract, redirect};
 use crate::access::{Principal, Scope};
 use crate::app::App;
@@ -29,8 +24,11 @@ use crate::assets::fetch;
 use crate::audit;
 use crate::error::ApiError;
 
-/// What is small enough is read in one piece: one body, no stream.
-const SMALL: u64 = 64 * 1024;
+mod asked;
+mod body;
+
+pub(super) use asked::{conditions, validators, wanted_range};
+use body::{Headless, begin, body, several};
 
 /// The longest that a browser may keep the bytes of a durable URL without asking again, in seconds.
 const MAX_AGE: i64 = 300;
@@ -291,96 +289,6 @@ fn unsatisfiable(len: u64) -> ApiError {
         .header("content-range", range::unsatisfied(len))
 }
 
-/// The first bytes of an answer, asked for before anything is said.
-enum Begun {
-    /// All of a small one.
-    Small(Bytes),
-    /// Those of the first range.
-    Stream(BlobStream),
-}
-
-async fn begin(blob: &Blob, plan: &Plan) -> Result<Begun, StorageError> {
-    let first = match plan {
-        Plan::Whole => 0..blob.bytes(),
-        Plan::Single(range) => range.clone(),
-        Plan::Multiple(ranges) => return Ok(Begun::Stream(blob.stream_now(ranges[0].clone()).await?)),
-        Plan::Unsatisfiable => 0..0,
-    };
-    if first.end - first.start <= SMALL {
-        return Ok(Begun::Small(blob.read_and_keep(first).await?));
-    }
-    Ok(Begun::Stream(blob.stream_now(first).await?))
-}
-
-fn body(response: &mut HttpResponseBuilder, begun: Begun, length: u64) -> HttpResponse {
-    match begun {
-        Begun::Small(bytes) => response.body(bytes),
-        Begun::Stream(stream) => response.body(SizedStream::new(length, stream)),
-    }
-}
-
-/// Several ranges, each with its own head, and the exact length of it all.
-fn several(
-    response: &mut HttpResponseBuilder,
-    blob: &Blob,
-    ranges: &[std::ops::Range<u64>],
-    begun: Begun,
-    content_type: &Bytes,
-) -> HttpResponse {
-    let boundary = multipart::Boundary::from_random(u128::from_be_bytes(BlobKey::generate().to_bytes()));
-    let content_type = String::from_utf8_lossy(content_type);
-    let framing = multipart::Framing::new(boundary, &content_type, ranges, blob.bytes());
-    let length = framing.content_length();
-    response.insert_header((header::CONTENT_TYPE, framing.content_type()));
-    let closing = futures_util::stream::iter([Ok(Bytes::from(framing.closing()))]);
-    let parts: Vec<_> = framing.parts().to_vec();
-    let blob = blob.clone();
-    let mut first = match begun {
-        Begun::Stream(stream) => Some(stream),
-        Begun::Small(_) => None,
-    };
-    let parts = futures_util::stream::iter(parts).flat_map(move |part| {
-        let head = futures_util::stream::iter([Ok(Bytes::from(part.head))]);
-        head.chain(first.take().unwrap_or_else(|| blob.stream(part.range)))
-    });
-    response.body(SizedStream::new(length, Box::pin(parts.chain(closing))))
-}
-
-/// The one range of the request that counts: HEAD has none, two lines are none, and a stale `If-Range` sends everything.
-pub(super) fn wanted_range<'a>(request: &'a HttpRequest, validators: &Validators) -> Option<&'a str> {
-    let mut lines = request.headers().get_all(header::RANGE);
-    let (Some(line), None) = (lines.next(), lines.next()) else {
-        return None;
-    };
-    let mut proofs = request.headers().get_all(header::IF_RANGE);
-    let fresh = match (proofs.next(), proofs.next()) {
-        (None, _) => true,
-        (Some(proof), None) => if_range(proof.as_bytes(), validators),
-        (Some(_), Some(_)) => false,
-    };
-    if fresh { line.to_str().ok() } else { None }
-}
-
-pub(super) fn validators(row: &CachedRow) -> Result<Validators, ApiError> {
-    let etag = EntityTag::parse(&row.delivery.etag).ok_or_else(ApiError::not_found)?;
-    Ok(Validators { etag, last_modified: Some(row.view.record.created_at) })
-}
-
-/// A request's conditions, as they were sent.
-pub(super) fn conditions(request: &HttpRequest) -> Conditions<'_> {
-    let headers = request.headers();
-    let only = |name| {
-        let mut lines = headers.get_all(name);
-        lines.next().filter(|_| lines.next().is_none()).map(HeaderValue::as_bytes)
-    };
-    Conditions {
-        if_match: headers.get_all(header::IF_MATCH).map(HeaderValue::as_bytes).collect(),
-        if_none_match: headers.get_all(header::IF_NONE_MATCH).map(HeaderValue::as_bytes).collect(),
-        if_modified_since: only(header::IF_MODIFIED_SINCE),
-        if_unmodified_since: only(header::IF_UNMODIFIED_SINCE),
-    }
-}
-
 /// A browser may keep the bytes of a durable URL for a while, but never past the asset's own time.
 fn durable_caching(app: &App, row: &CachedRow) -> HeaderValue {
     let seconds = fetch::remaining_life(&row.view, app.now()).map_or(MAX_AGE, |life| life.min(MAX_AGE));
@@ -393,19 +301,4 @@ const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 pub(super) fn text(value: &Bytes) -> HeaderValue {
     HeaderValue::from_maybe_shared(value.clone()).unwrap_or_else(|_| HeaderValue::from_static(""))
-}
-
-/// The body of a HEAD answer: it has a length, and no bytes.
-struct Headless(u64);
-
-impl MessageBody for Headless {
-    type Error = std::convert::Infallible;
-
-    fn size(&self) -> BodySize {
-        BodySize::Sized(self.0)
-    }
-
-    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Poll::Ready(None)
-    }
 }

@@ -90,11 +90,19 @@ fn comes_again(answer: &Response) {
     assert!(answer.headers().contains_key("retry-after"), "{:?}", answer.headers());
 }
 
-/// Hundreds that end in one moment may wait for a connection to the database for longer than anybody should.
-fn ends_well(said: &str) {
-    let comes_again = said.starts_with("HTTP/1.1 503") && said.to_ascii_lowercase().contains("\r\nretry-after: ");
-    let database = Kind::of_this_process() == Kind::Postgres;
-    assert!(said.starts_with("HTTP/1.1 20") || (database && comes_again), "{said}");
+/// All that were taken end well. Of hundreds that end in one moment some may wait for a connection to the database for longer than anybody
+/// should: they are told to come again, and they are few.
+async fn end_well(slow: Vec<JoinHandle<String>>) {
+    let (all, mut well) = (slow.len(), 0);
+    for slow in slow {
+        let said = slow.await.expect("an answer");
+        let comes_again = said.starts_with("HTTP/1.1 503") && said.to_ascii_lowercase().contains("\r\nretry-after: ");
+        let done = said.starts_with("HTTP/1.1 20");
+        assert!(done || comes_again, "{said}");
+        well += usize::from(done);
+    }
+    let least = if Kind::of_this_process() == Kind::Postgres { all * 3 / 4 } else { all };
+    assert!(well >= least, "{well} of {all} ended well");
 }
 
 /// A socket of a client with an address of its own, by which clients are told apart.
@@ -202,10 +210,7 @@ async fn uploads_beyond_what_it_takes_are_told_to_come_again_and_the_others_end_
     assert_eq!(revoke.send().await.expect("an answer").status(), 200);
     assert_eq!(server.opens(&server.url("/readyz")).await, 200);
     end.send_replace(true);
-    for slow in slow {
-        let said = slow.await.expect("an answer");
-        ends_well(&said);
-    }
+    end_well(slow).await;
     server.upload(noise(20_000, 4)).await;
     host.stop().await;
 }
@@ -265,10 +270,7 @@ async fn other_bodies_that_do_not_end_keep_no_upload_and_no_reader_out() {
     assert_eq!(server.opens(url(&kept)).await, 200);
     server.upload(noise(20_000, 2)).await;
     end.send_replace(true);
-    for slow in slow {
-        let said = slow.await.expect("an answer");
-        ends_well(&said);
-    }
+    end_well(slow).await;
     assert_eq!(put().send().await.expect("an answer").status(), 200, "there is a place again");
     host.stop().await;
 }

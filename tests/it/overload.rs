@@ -48,6 +48,8 @@ impl Watched {
         let admin = format!("127.0.0.1:{}", free_port());
         let mut command = place.command(&["serve"]);
         command.env("MEDIAKEEP__SERVER__ADMIN_LISTEN", &admin).env("MEDIAKEEP__TELEMETRY__LOG", "warn");
+        // A thousand readers who each ask a database for the row of what they read are another story than theirs.
+        command.env("MEDIAKEEP__CAPABILITIES__REVOCATION_LAG", "1h");
         let server = place.start(command).await;
         Self { place, server, metrics: format!("http://{admin}/metrics"), client: client() }
     }
@@ -222,6 +224,7 @@ async fn readers_beyond_what_it_sends_are_told_to_come_again_and_memory_is_bound
     let bytes = noise(8 << 20, 1);
     let kept = server.upload(bytes.clone()).await;
     let path = url(&kept).trim_start_matches(&server.url("")).to_owned();
+    assert_eq!(server.opens(url(&kept)).await, 200);
     let before = server.peak_memory();
     let (end, ended) = watch::channel(false);
     let mut slow: Vec<_> = (0..READS).map(|n| slow_reader((n, server.port()), &path, &ended)).collect();

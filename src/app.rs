@@ -27,10 +27,12 @@ use crate::remote::Remote;
 use crate::telemetry::{Metrics, RequestIds};
 
 pub mod gate;
+pub mod health;
 pub mod held;
 mod stores;
 
 use gate::Gate;
+use health::Health;
 use held::Held;
 use stores::Stores;
 
@@ -67,6 +69,8 @@ pub struct App {
     pub request_ids: RequestIds,
     /// What uploads were promised of the store's disk.
     pub room: Room,
+    /// Whether both stores answer.
+    health: Health,
     /// How many requests are worked on at a time.
     pub gate: Gate,
     /// Memory for bodies that are held whole.
@@ -147,6 +151,7 @@ impl App {
                 None => RowCache::new(),
             },
             room: Room::default(),
+            health: Health::default(),
             gate: Gate::new(settings.limits.uploads_per_tenant as usize),
             held: Held::new(settings.limits.max_json_bytes.0),
             remote: Remote::default(),

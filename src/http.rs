@@ -9,6 +9,7 @@ pub mod accept;
 pub mod artifacts;
 pub mod assets;
 pub mod audit;
+pub mod begun;
 pub mod body;
 pub mod bundles;
 pub mod conditional;

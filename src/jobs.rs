@@ -23,8 +23,11 @@ const SEAL: Duration = Duration::from_millis(500);
 /// So many rows are sealed at a time.
 const SEAL_STEP: usize = 1_000;
 
-/// So often the files of settings and ring are looked at.
-const LOOK_AT_FILES: Duration = Duration::from_secs(2);
+/// The files of settings and ring are looked at no more often than that, which costs a few calls of the system.
+const LOOK_MOST: Duration = Duration::from_millis(200);
+
+/// And no less often.
+const LOOK_LEAST: Duration = Duration::from_secs(2);
 
 /// The first sweep does not wait for a long interval to pass: what came due while the service was down is due now.
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
@@ -132,12 +135,13 @@ async fn seal(app: &App) {
 }
 
 async fn reloading(app: Arc<App>, reload: Reload, mut stopped: watch::Receiver<bool>) {
+    let every = look_every(app.settings.capabilities.revocation_lag.std());
     let mut hangups = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok();
     // Nothing was seen yet: a change that came while the service started is found at the first look.
     let mut seen = None;
     loop {
         let asked = tokio::select! {
-            going_on = pause(LOOK_AT_FILES, &mut stopped) => {
+            going_on = pause(every, &mut stopped) => {
                 if !going_on {
                     return;
                 }
@@ -170,6 +174,12 @@ async fn reloading(app: Arc<App>, reload: Reload, mut stopped: watch::Receiver<b
             Err(error) => error!(error = %error, "the changed settings cannot be used, the old ones stay: {error}"),
         }
     }
+}
+
+/// How often the files are looked at, so that a key that was taken out of the ring opens nothing after the time that a revocation may take:
+/// half of it is left for the reading.
+fn look_every(lag: Duration) -> Duration {
+    (lag / 2).clamp(LOOK_MOST, LOOK_LEAST)
 }
 
 /// The settings file, and the files of keys that the settings name.
@@ -209,5 +219,17 @@ async fn pause(time: Duration, stopped: &mut watch::Receiver<bool>) -> bool {
     tokio::select! {
         () = tokio::time::sleep(time) => true,
         _ = stopped.wait_for(|stopped| *stopped) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_looked_at_within_half_the_lag_but_neither_all_the_time_nor_hardly_ever() {
+        for (lag, every) in [(1, 200), (400, 200), (1_000, 500), (3_000, 1_500), (4_000, 2_000), (3_600_000, 2_000)] {
+            assert_eq!(look_every(Duration::from_millis(lag)), Duration::from_millis(every), "{lag} ms");
+        }
     }
 }

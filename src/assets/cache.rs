@@ -68,11 +68,11 @@ impl RowCache {
     }
 
     /// The row, if it is there and nothing has changed since; else the permission to bring it.
-    pub fn get(&self, tenant: &TenantId, id: AssetId) -> Result<Arc<CachedRow>, Reading> {
+    pub fn get(&self, tenant: &TenantId, id: AssetId, now: Instant) -> Result<Arc<CachedRow>, Reading> {
         let now = Reading {
             asset: self.stripe(id).load(Ordering::SeqCst),
             tenant: self.tenant_stripe(tenant).load(Ordering::SeqCst),
-            began: Instant::now(),
+            began: now,
         };
         match self.entries.get(&id) {
             Some(entry) if self.holds(entry.read_at, now) && entry.row.view.record.tenant == *tenant => Ok(entry.row),
@@ -120,5 +120,103 @@ impl RowCache {
 impl Default for RowCache {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use mediakeep_storage::record::{AssetState, DurableUrl, Labels, Origin};
+    use mediakeep_storage::retention::{Floor, FloorSource, Until};
+    use mediakeep_storage::{AssetRecord, BlobKey, Digest, Timestamp};
+    use serde_json::json;
+
+    use super::*;
+
+    const LAG: Duration = Duration::from_secs(4);
+
+    fn row() -> CachedRow {
+        let record = AssetRecord {
+            id: AssetId::parse("ast_01jc0000000000000000000000").expect("an asset"),
+            tenant: TenantId::parse("acme").expect("a tenant"),
+            run: None,
+            kind: "other".into(),
+            mime_type: "application/octet-stream".into(),
+            declared_mime_type: None,
+            bytes: 1,
+            sha256: Digest([1; 32]),
+            blob: BlobKey::generate(),
+            facts: json!({}),
+            labels: Labels::default(),
+            origin: Origin::default(),
+            created_at: Timestamp::UNIX_EPOCH,
+            asked_until: None,
+            durable: DurableUrl { kid: "k".into(), issued_at: 0, generation: 0 },
+            state: AssetState::Live,
+            revision: 1,
+        };
+        let floor = Floor { until: Until::Endless, source: FloorSource::Run, protected: None };
+        let view = AssetView { record, floor, references: vec![], reference_count: 0, epoch: 0, holds: vec![] };
+        let none = Bytes::new;
+        let delivery = Delivery {
+            content_type: none(),
+            etag: none(),
+            last_modified: none(),
+            repr_digest: none(),
+            security_policy: none(),
+            disposition: none(),
+            attachment: none(),
+            is_safe_bare: false,
+        };
+        CachedRow { view, delivery }
+    }
+
+    /// Whether the cache gives a row at `asked` whose reading began at `read`.
+    fn gives(cache: &RowCache, read: Instant, asked: Instant) -> bool {
+        let row = row();
+        let (tenant, id) = (row.view.record.tenant.clone(), row.view.record.id);
+        cache.entries.invalidate_all();
+        let reading = cache.get(&tenant, id, read).expect_err("nothing is there");
+        cache.put(reading, row);
+        cache.get(&tenant, id, asked).is_ok()
+    }
+
+    #[test]
+    fn where_others_change_the_index_a_row_is_trusted_for_the_lag_and_no_longer() {
+        let (cache, read) = (RowCache::shared(LAG), Instant::now());
+        for (after, trusted) in [
+            (Duration::ZERO, true),
+            (LAG - Duration::from_nanos(1), true),
+            (LAG, false),
+            (LAG + Duration::from_secs(3600), false),
+        ] {
+            assert_eq!(gives(&cache, read, read + after), trusted, "{after:?}");
+        }
+    }
+
+    #[test]
+    fn where_nobody_else_changes_the_index_a_row_is_trusted_until_it_changes() {
+        let (cache, read) = (RowCache::new(), Instant::now());
+        assert!(gives(&cache, read, read + Duration::from_secs(3600)));
+
+        let row = row();
+        let (tenant, id) = (&row.view.record.tenant, row.view.record.id);
+        for change in [&|| cache.changed(id), &|| cache.floors_changed(tenant)] as [&dyn Fn(); 2] {
+            assert!(gives(&cache, read, read));
+            change();
+            assert!(cache.get(tenant, id, read).is_err());
+        }
+    }
+
+    #[test]
+    fn a_row_whose_reading_began_before_a_change_is_never_given() {
+        let (cache, row, now) = (RowCache::new(), row(), Instant::now());
+        let (tenant, id) = (row.view.record.tenant.clone(), row.view.record.id);
+        let reading = cache.get(&tenant, id, now).expect_err("nothing is there");
+
+        cache.changed(id);
+        cache.put(reading, row);
+
+        assert!(cache.get(&tenant, id, now).is_err());
     }
 }

@@ -5,6 +5,7 @@
 //! live. Whoever asks hears one 404 for everything up to and including revocation, and learns more only with an authentic token.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use mediakeep_keys::{Class, LifeError};
@@ -186,7 +187,7 @@ pub async fn open_bound(app: &App, tenant: &TenantId, asset: AssetId) -> Result<
 
 /// The asset's row, from the cache if nothing has changed since it was read.
 pub async fn row(app: &App, tenant: &TenantId, asset: AssetId) -> Result<Option<Arc<CachedRow>>, AssetError> {
-    let reading = match app.rows.get(tenant, asset) {
+    let reading = match app.rows.get(tenant, asset, Instant::now()) {
         Ok(row) => return Ok(Some(row)),
         Err(reading) => reading,
     };

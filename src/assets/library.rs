@@ -54,7 +54,11 @@ pub async fn amend(app: &App, caller: &Principal, asset: AssetId, change: Amendm
         .collect();
     let audit =
         AuditEvent::new(AuditKind::Amend, &*caller.id, app.now()).asset(asset).details(json!({"members": named}));
-    let record = match app.index.amend(tenant, asset, change, audit).await? {
+    let amended = app.index.amend(tenant, asset, change, audit).await;
+    fault::held("change.answered").await;
+    // Whatever the answer: one that was lost may have been that it is done.
+    app.rows.changed(asset);
+    let record = match amended? {
         Amended::Changed(record) => record,
         Amended::Stale => return Err(AssetError::Stale),
         Amended::Unknown => return Err(AssetError::NotFound),
@@ -63,7 +67,6 @@ pub async fn amend(app: &App, caller: &Principal, asset: AssetId, change: Amendm
             return Err(gone.into());
         }
     };
-    app.rows.changed(asset);
     fault::point("amend.changed");
     write_record(app, &record).await?;
     show(app, tenant, asset).await
@@ -73,9 +76,11 @@ pub async fn amend(app: &App, caller: &Principal, asset: AssetId, change: Amendm
 pub async fn delete(app: &App, caller: &Principal, asset: AssetId) -> Result<(), AssetError> {
     let (tenant, now) = (&caller.tenant, app.now());
     let audit = AuditEvent::new(AuditKind::Expire, &*caller.id, now).asset(asset).details(json!({"asked": true}));
-    match app.index.delete(tenant, asset, &app.terms(tenant), audit, now).await? {
+    let deleted = app.index.delete(tenant, asset, &app.terms(tenant), audit, now).await;
+    fault::held("change.answered").await;
+    app.rows.changed(asset);
+    match deleted? {
         Deleted::Gone(record) => {
-            app.rows.changed(asset);
             app.metrics.expired(1);
             fault::point("delete.ended");
             after_its_end(app, &record).await

@@ -218,8 +218,11 @@ impl Work<'_> {
             let now = app.now().as_second();
             let durable = NewDurable { kid: app.live().ring.signing_kid(now).to_owned(), issued_at: now };
             let ids: Vec<AssetId> = views.iter().map(|view| view.record.id).collect();
-            let raised = app.index.raise_generations(&self.caller.tenant, &ids, durable, self.audit.clone()).await?;
+            let raised = app.index.raise_generations(&self.caller.tenant, &ids, durable, self.audit.clone()).await;
+            fault::held("change.answered").await;
+            // Whatever the answer: one that was lost may have been that it is done.
             ids.into_iter().for_each(|id| app.rows.changed(id));
+            let raised = raised?;
             self.told.count += raised.len() as u64;
             stream::iter(&raised)
                 .map(|record| write_record(app, record))
@@ -234,8 +237,10 @@ impl Work<'_> {
     async fn all(&mut self) -> Result<(), AssetError> {
         let (app, tenant) = (self.app, &self.caller.tenant);
         if !self.dry {
-            let epoch = app.index.raise_epoch(tenant, self.audit.clone()).await?;
+            let epoch = app.index.raise_epoch(tenant, self.audit.clone()).await;
+            fault::held("change.answered").await;
             app.rows.floors_changed(tenant);
+            let epoch = epoch?;
             fault::point("epoch.raised");
             put_epoch(app, tenant, epoch).await?;
         }

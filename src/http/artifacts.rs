@@ -2,7 +2,7 @@
 
 use actix_web::http::header::{ACCEPT, CACHE_CONTROL, HeaderValue, VARY};
 use actix_web::http::{StatusCode, header};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use mediakeep_storage::AssetId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,8 +10,10 @@ use utoipa::ToSchema;
 
 use super::accept;
 use super::assets::present;
+use super::begun::begun;
 use super::body::json_up_to;
 use super::extract::{self, ArtifactsRead, AssetsWrite, Caller, artifact_id, parts, run_id};
+use crate::app::held::Hold;
 use crate::artifacts::{self, ArtifactError, Part, Wish};
 use crate::assets::{AssetError, members, urls};
 use crate::error::ApiError;
@@ -172,8 +174,14 @@ pub async fn put(
     let most = usize::try_from(app.settings.limits.max_json_bytes.0).unwrap_or(usize::MAX);
     let asked: ArtifactRequest = json_up_to(&request, payload, &caller.principal, most).await?;
     let wish = asked.wish()?;
-    let put = Box::pin(artifacts::put(&app, &caller.principal, &run, &id, wish)).await;
-    let (artifact, replaced) = put.map_err(refusal)?;
+    // Its bytes are held for as long as they are worked on.
+    let hold = request.extensions_mut().remove::<Hold>();
+    let putting = async move {
+        let put = artifacts::put(&app, &caller.principal, &run, &id, wish).await.map_err(refusal);
+        drop(hold);
+        put
+    };
+    let (artifact, replaced) = begun(putting).await?;
     let status = if replaced { StatusCode::OK } else { StatusCode::CREATED };
     Ok(super::body::answer(status, &projection::plain(&artifact)))
 }

@@ -9,6 +9,7 @@ use ring::digest;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
+use super::begun::begun;
 use super::body::{answer, json};
 use super::conditional::{self, Conditions, EntityTag, Outcome, Validators};
 use super::extract::{self, AssetsRead, AssetsWrite, Caller, asset_id, parts, run_id};
@@ -99,7 +100,8 @@ pub async fn amend(
         title: change.title.map(|title| title.map(members::title).transpose()).transpose()?,
         expected: expected_revision(&request, &caller.principal, asset).await?,
     };
-    Ok(tagged(&library::amend(&app, &caller.principal, asset, change).await?))
+    let amending = async move { library::amend(&app, &caller.principal, asset, change).await };
+    Ok(tagged(&begun(amending).await?))
 }
 
 /// What an erasure came to.
@@ -136,12 +138,10 @@ pub async fn delete(request: HttpRequest) -> Result<HttpResponse, ApiError> {
         if copies {
             return Err(ApiError::validation("copies: only with erase=true"));
         }
-        library::delete(&app, &caller, asset).await?;
+        begun(async move { library::delete(&app, &caller, asset).await }).await?;
         return Ok(HttpResponse::NoContent().finish());
     }
-    // Begun is done, whether or not anybody waits for the answer.
-    let erasing = tokio::spawn(async move { erase::asset(&app, &caller, asset, copies).await });
-    let erased = erasing.await.map_err(|error| AssetError::Internal(error.to_string()))??;
+    let erased = begun(async move { erase::asset(&app, &caller, asset, copies).await }).await?;
     let told = Erased {
         asset_id: asset.to_string(),
         at: erased.at,

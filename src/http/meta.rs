@@ -1,7 +1,5 @@
 //! What anybody may ask: what the service is, whether it is well, and the schemas of what it makes.
 
-use std::time::Duration;
-
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use data_encoding::HEXLOWER;
@@ -14,9 +12,6 @@ use super::extract::parts;
 use crate::app::gate::Lane;
 use crate::error::ApiError;
 use crate::openwop::{discovery, schemas};
-
-/// A store that takes longer to answer does not answer: who asks wants to know now.
-const SOON: Duration = Duration::from_secs(3);
 
 /// The discovery document.
 #[utoipa::path(get, path = "/.well-known/openwop", tag = "discovery", responses((status = 200, description = "What this service is", body = Object, content_type = "application/json"), (status = 304, description = "Unchanged")), security(()))]
@@ -42,19 +37,14 @@ pub async fn healthz() -> HttpResponse {
 /// Whether index and store answer.
 #[utoipa::path(get, path = "/readyz", tag = "operating", responses((status = 200, description = "They do"), (status = 503, body = super::openapi::ErrorBody, description = "`details.reason` says which does not: `index` or `store`")), security(()))]
 pub async fn readyz(request: HttpRequest) -> Result<HttpResponse, ApiError> {
-    let app = parts(&request);
-    let down = |store: &str| {
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", format!("the {store} does not answer"))
-            .reason(store)
-            .retry_after(2)
-    };
-    if !matches!(tokio::time::timeout(SOON, app.index.ready()).await, Ok(Ok(()))) {
-        return Err(down("index"));
+    match parts(&request).ready().await {
+        Ok(()) => Ok(answer(StatusCode::OK, &json!({"status": "ready"}))),
+        Err(store) => {
+            let said = format!("the {store} does not answer");
+            let down = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", said);
+            Err(down.reason(store).retry_after(2))
+        }
     }
-    if !matches!(tokio::time::timeout(SOON, app.blobs.ready()).await, Ok(Ok(()))) {
-        return Err(down("store"));
-    }
-    Ok(answer(StatusCode::OK, &json!({"status": "ready"})))
 }
 
 /// The counters; on the operator's own address alone.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::begun::begun;
 use super::body::{answer, json};
 use super::extract::{self, AssetsErase, AssetsRead, Caller, HoldsWrite, asset_id, hold_id, parts, run_id};
 use super::paging::{List, limit};
@@ -160,7 +161,8 @@ async fn place(
 ) -> Result<HttpResponse, ApiError> {
     let id = hold_id(request)?;
     let Reason { reason } = json(request, payload, caller).await?;
-    let hold = holds::place(&parts(request), caller, on, id, reason).await?;
+    let (app, caller, on) = (parts(request), caller.clone(), on.clone());
+    let hold = begun(async move { holds::place(&app, &caller, &on, id, reason).await }).await?;
     let hold = HoldJson { hold_id: hold.id.to_string(), reason: hold.reason, at: hold.placed_at };
     Ok(answer(StatusCode::OK, &hold))
 }
@@ -181,7 +183,8 @@ pub async fn lift_run(caller: Caller<HoldsWrite>, request: HttpRequest) -> Resul
 
 async fn lift(caller: &Principal, request: &HttpRequest, on: &HoldOn) -> Result<HttpResponse, ApiError> {
     extract::query(request, &[])?;
-    holds::lift(&parts(request), caller, on, &hold_id(request)?).await?;
+    let (app, caller, on, id) = (parts(request), caller.clone(), on.clone(), hold_id(request)?);
+    begun(async move { holds::lift(&app, &caller, &on, &id).await }).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -191,9 +194,7 @@ async fn lift(caller: &Principal, request: &HttpRequest, on: &HoldOn) -> Result<
 pub async fn erase_run(caller: Caller<AssetsErase>, request: HttpRequest) -> Result<HttpResponse, ApiError> {
     extract::query(&request, &[])?;
     let (app, run) = (parts(&request), run_id(&request)?);
-    // Begun is done, whether or not anybody waits for the answer.
-    let erasing = tokio::spawn(async move { erase::run(&app, &caller.principal, &run).await });
-    let erased = erasing.await.map_err(|error| crate::assets::AssetError::Internal(error.to_string()))??;
+    let erased = begun(async move { erase::run(&app, &caller.principal, &run).await }).await?;
     let kept = erased.kept.into_iter().map(|(id, because)| Kept { asset_id: id.to_string(), because });
     let told = RunErased { erased: erased.erased, kept: kept.collect(), truncated: erased.truncated, at: erased.at };
     Ok(answer(StatusCode::OK, &told))

@@ -6,6 +6,7 @@ use mediakeep_storage::{AssetId, RunId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::begun::begun;
 use super::body::{answer, json};
 use super::extract::{AssetsMint, AuditRead, Caller, allowed, parts};
 use crate::access::Scope;
@@ -89,7 +90,8 @@ pub async fn revoke(
     if selector.is_wide() {
         allowed(&request, &caller.principal, Scope::RunsWrite)?;
     }
-    let revoked = revocation::revoke(&app, &caller.principal, &selector, dry).await?;
+    let revoking = async move { revocation::revoke(&app, &caller.principal, &selector, dry).await };
+    let revoked = begun(revoking).await?;
     Ok(answer(StatusCode::OK, &RevokeAnswer::from(revoked)))
 }
 

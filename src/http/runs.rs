@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::assets::present;
+use super::begun::begun;
 use super::body::{answer, json, word_or_null};
 use super::extract::{self, AssetsRead, Caller, RunsWrite, parts, run_id};
 use super::paging::{List, limit};
@@ -79,7 +80,7 @@ pub async fn put(
         fork_of: change.fork_of,
         workflow_id: change.workflow_id,
     };
-    let view = runs::put(&app, &caller.principal, &run, wish).await?;
+    let view = begun(async move { runs::put(&app, &caller.principal, &run, wish).await }).await?;
     Ok(answer(StatusCode::OK, &RunJson::of(&view)))
 }
 
@@ -129,6 +130,7 @@ pub async fn refer(
     if references.assets.is_empty() || references.assets.len() > MAX_REFERENCES {
         return Err(ApiError::validation(format!("assets: 1 to {MAX_REFERENCES}")));
     }
-    let view = runs::refer(&app, &caller.principal, &run, &references.assets).await?;
+    let referring = async move { runs::refer(&app, &caller.principal, &run, &references.assets).await };
+    let view = begun(referring).await?;
     Ok(answer(StatusCode::OK, &RunJson::of(&view)))
 }

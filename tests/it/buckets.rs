@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::harness::beside::Beside;
 use crate::harness::bytes::noise;
-use crate::harness::process::{Place, client, free_port, url};
+use crate::harness::process::{Place, client, eventually, free_port, url};
 use crate::harness::python;
 use crate::harness::store::Store;
 
@@ -72,13 +72,13 @@ async fn a_bucket_that_is_out_of_order_is_a_503_and_works_again_when_it_does() {
     out_of_order(1_000);
     let read = server.request(Method::GET, url(&kept)).send().await.expect("an answer");
     let taken = server.request(Method::POST, "/v1/assets").body(noise(1_000, 2)).send().await.expect("an answer");
-    let ready = server.request(Method::GET, "/readyz").send().await.expect("an answer");
+    // What was seen of the store before is told for a second.
+    eventually(async || server.opens(&server.url("/readyz")).await == 503).await;
 
     for answer in [read, taken] {
         assert_eq!(answer.status(), 503);
         assert!(answer.headers().contains_key("retry-after"));
     }
-    assert_eq!(ready.status(), 503);
     place.store().server().behave();
     assert_eq!(server.opens(url(&kept)).await, 200);
     server.upload(noise(1_000, 2)).await;

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::harness::Host;
 use crate::harness::bytes::png;
-use crate::harness::process::{Place, url};
+use crate::harness::process::{Place, files, url};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -29,7 +29,7 @@ fn the_compose_file_is_one_and_its_secrets_can_be_made() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_service_starts_with_what_the_compose_file_sets() {
-    let place = Place::in_bucket();
+    let place = Place::shared("");
     let here = [
         ("MEDIAKEEP__SERVER__LISTEN", format!("127.0.0.1:{}", place.port())),
         ("MEDIAKEEP__SERVER__ADMIN_LISTEN", "127.0.0.1:0".to_owned()),
@@ -57,6 +57,43 @@ async fn the_service_starts_with_what_the_compose_file_sets() {
     let path = url(&sent).strip_prefix("https://localhost").expect("the public base URL");
     assert_eq!(server.opens(&server.url(path)).await, 200);
     assert!(server.stop().await.success());
+}
+
+#[test]
+fn the_image_is_built_from_all_that_cargo_asks_for() {
+    let file = std::fs::read_to_string(repository("docs/deploy/Dockerfile")).expect("a file");
+    let copies = file.lines().filter_map(|line| line.strip_prefix("COPY ")).filter(|rest| !rest.starts_with("--"));
+    let copies: Vec<Vec<&str>> = copies.map(|rest| rest.split(' ').collect()).collect();
+    for copy in &copies {
+        let (to, from) = copy.split_last().expect("a target");
+        assert!(*to == "./" || from == [*to], "{copy:?} goes elsewhere than it lies here");
+    }
+    let copied: Vec<&str> = copies.iter().flat_map(|copy| &copy[..copy.len() - 1]).copied().collect();
+    let ignored = std::fs::read_to_string(repository(".dockerignore")).expect("a file");
+
+    for source in &copied {
+        assert!(repository(source).exists(), "{source} is not there");
+        assert!(!ignored.lines().any(|line| Path::new(source).starts_with(line)), "{source} is kept from the builder");
+    }
+    let needed = needed();
+    assert!(needed.len() > 15, "{needed:?}");
+    for path in needed {
+        assert!(repository(&path).exists(), "{path} is not there");
+        assert!(copied.iter().any(|source| Path::new(&path).starts_with(source)), "{path} is not copied");
+    }
+}
+
+#[test]
+fn the_proxy_that_is_trusted_is_the_one_there_is() {
+    let text = std::fs::read_to_string(repository("docker-compose.yml")).expect("a file");
+    let (_, address) = text.split_once("ipv4_address: ").expect("the proxy's");
+    let address = address.split('}').next().expect("the address");
+
+    let trusted = environment().into_iter().find(|(name, _)| name == "MEDIAKEEP__SERVER__TRUSTED_PROXIES");
+
+    assert_eq!(trusted.expect("it is set").1, format!(r#"["{address}"]"#));
+    // The engine gives the others theirs from the first on.
+    assert!(address.rsplit('.').next().and_then(|last| last.parse::<u8>().ok()).is_some_and(|last| last >= 200));
 }
 
 #[test]
@@ -93,6 +130,36 @@ async fn every_alert_asks_for_a_metric_that_there_is() {
 
 fn repository(path: &str) -> PathBuf {
     Path::new(ROOT).join(path)
+}
+
+/// What a build reads: what the manifests name, and what the program's sources take in.
+fn needed() -> BTreeSet<String> {
+    let mut needed: BTreeSet<String> = ["Cargo.toml", "Cargo.lock", "src"].map(str::to_owned).into();
+    for manifest in ["Cargo.toml", "storage/Cargo.toml", "keys/Cargo.toml"] {
+        let text = std::fs::read_to_string(repository(manifest)).expect("a manifest");
+        let folder = Path::new(manifest).parent().expect("a folder");
+        needed.insert(manifest.to_owned());
+        let named = ["path", "build", "readme", "license-file"].map(|name| format!("{name} = \""));
+        let named = named.iter().flat_map(|name| text.match_indices(name.as_str()).map(|(at, name)| at + name.len()));
+        for at in named {
+            needed.insert(plain(&folder.join(text[at..].split('"').next().expect("a text"))));
+        }
+    }
+    for source in ["src", "storage/src", "keys/src"].into_iter().flat_map(|folder| files(&repository(folder))) {
+        let text = std::fs::read_to_string(&source).unwrap_or_default();
+        for taken in ["include_str!(\"", "include_bytes!(\"", "migrate!(\""] {
+            for (at, _) in text.match_indices(taken) {
+                let name = text[at + taken.len()..].split('"').next().expect("a text");
+                let path = source.parent().expect("a folder").join(name).canonicalize().expect("it is there");
+                needed.insert(plain(path.strip_prefix(ROOT).expect("it is in the repository")));
+            }
+        }
+    }
+    needed
+}
+
+fn plain(path: &Path) -> String {
+    path.to_str().expect("a plain name").to_owned()
 }
 
 /// What the compose file gives the service: the lines of its `environment`.

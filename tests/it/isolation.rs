@@ -47,6 +47,25 @@ async fn every_way_in_is_tried_and_none_leaks() {
     assert_eq!(denied["events"], json!([]), "nobody was refused but the check itself");
 }
 
+/// What a check finds out by asking these, their owner hears: else the way in would tell nobody apart.
+#[tokio::test]
+async fn a_part_that_names_an_asset_tells_its_owner_from_everybody_else() {
+    let host = Host::start().await;
+    let (owner, other) = (host.owner("acme"), host.owner("globex"));
+    let asset = owner.upload(png(2, 2)).await;
+    let part = json!({"type": "image", "mimeType": "image/png", "mediaRef": format!("blob:{}", asset.id)});
+    let messages = json!([{"role": "user", "content": [part]}]);
+    let normalize = json!({"runId": "probe", "modalities": ["image"], "messages": messages});
+    let bundle = json!({"run": {"runId": "probe"}, "parts": [part]});
+
+    for (path, body) in [("/v1/content-parts/normalize", normalize), ("/v1/debug-bundles/check", bundle)] {
+        let (own, foreign) =
+            (Told::of(owner.post(path, &body).await).await, Told::of(other.post(path, &body).await).await);
+        assert_eq!(own.status, 200, "{path} {own:?}");
+        assert_ne!(own, foreign, "{path}");
+    }
+}
+
 #[cfg(feature = "leaky")]
 #[tokio::test]
 async fn a_build_that_opens_old_links_is_found_out() {

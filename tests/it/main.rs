@@ -25,6 +25,7 @@ mod erase;
 mod faults;
 mod forks;
 mod full_disk;
+mod gone_away;
 mod holds;
 mod hosts;
 mod ingest;

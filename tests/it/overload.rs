@@ -48,6 +48,8 @@ impl Watched {
         let admin = format!("127.0.0.1:{}", free_port());
         let mut command = place.command(&["serve"]);
         command.env("MEDIAKEEP__SERVER__ADMIN_LISTEN", &admin).env("MEDIAKEEP__TELEMETRY__LOG", "warn");
+        // A thousand readers who each ask a database for the row of what they read are another story than theirs.
+        command.env("MEDIAKEEP__CAPABILITIES__REVOCATION_LAG", "1h");
         let server = place.start(command).await;
         Self { place, server, metrics: format!("http://{admin}/metrics"), client: client() }
     }
@@ -90,11 +92,19 @@ fn comes_again(answer: &Response) {
     assert!(answer.headers().contains_key("retry-after"), "{:?}", answer.headers());
 }
 
-/// Hundreds that end in one moment may wait for a connection to the database for longer than anybody should.
-fn ends_well(said: &str) {
-    let comes_again = said.starts_with("HTTP/1.1 503") && said.to_ascii_lowercase().contains("\r\nretry-after: ");
-    let database = Kind::of_this_process() == Kind::Postgres;
-    assert!(said.starts_with("HTTP/1.1 20") || (database && comes_again), "{said}");
+/// All that were taken end well. Of hundreds that end in one moment some may wait for a connection to the database for longer than anybody
+/// should: they are told to come again, and they are few.
+async fn end_well(slow: Vec<JoinHandle<String>>) {
+    let (all, mut well) = (slow.len(), 0);
+    for slow in slow {
+        let said = slow.await.expect("an answer");
+        let comes_again = said.starts_with("HTTP/1.1 503") && said.to_ascii_lowercase().contains("\r\nretry-after: ");
+        let done = said.starts_with("HTTP/1.1 20");
+        assert!(done || comes_again, "{said}");
+        well += usize::from(done);
+    }
+    let least = if Kind::of_this_process() == Kind::Postgres { all * 3 / 4 } else { all };
+    assert!(well >= least, "{well} of {all} ended well");
 }
 
 /// A socket of a client with an address of its own, by which clients are told apart.
@@ -214,10 +224,7 @@ async fn uploads_beyond_what_it_takes_are_told_to_come_again_and_the_others_end_
     assert_eq!(revoke.send().await.expect("an answer").status(), 200);
     assert_eq!(server.opens(&server.url("/readyz")).await, 200);
     end.send_replace(true);
-    for slow in slow {
-        let said = slow.await.expect("an answer");
-        ends_well(&said);
-    }
+    end_well(slow).await;
     server.upload(noise(20_000, 4)).await;
     host.stop().await;
 }
@@ -229,6 +236,7 @@ async fn readers_beyond_what_it_sends_are_told_to_come_again_and_memory_is_bound
     let bytes = noise(8 << 20, 1);
     let kept = server.upload(bytes.clone()).await;
     let path = url(&kept).trim_start_matches(&server.url("")).to_owned();
+    assert_eq!(server.opens(url(&kept)).await, 200);
     let before = server.peak_memory();
     let (end, ended) = watch::channel(false);
     let mut slow: Vec<_> = (0..READS).map(|n| slow_reader((n, server.port()), &path, &ended)).collect();
@@ -277,10 +285,7 @@ async fn other_bodies_that_do_not_end_keep_no_upload_and_no_reader_out() {
     assert_eq!(server.opens(url(&kept)).await, 200);
     server.upload(noise(20_000, 2)).await;
     end.send_replace(true);
-    for slow in slow {
-        let said = slow.await.expect("an answer");
-        ends_well(&said);
-    }
+    end_well(slow).await;
     assert_eq!(put().send().await.expect("an answer").status(), 200, "there is a place again");
     host.stop().await;
 }

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::harness::bytes::noise;
 use crate::harness::lines::{Proxy, through_a_line};
-use crate::harness::process::{Place, Server, url};
+use crate::harness::process::{Place, Server, eventually, url};
 
 mod cases;
 
@@ -32,20 +33,28 @@ async fn three_replicas_of_which_one_dies_and_one_is_cut_off_lose_nothing_and_re
     let cut_off = place.serve_another_with(&[base, ("MEDIAKEEP__INDEX__URL", &address)]).await;
     let proxy = Proxy::pass_on(proxy, &[dies.port(), stays.port(), cut_off.port()]);
 
+    let (told, _) = watch::channel(Vec::new());
     let clients = (0..CLIENTS).map(async |client| {
         let mut acknowledged = Vec::new();
         for n in 0..UPLOADS {
-            acknowledged.push((upload(&proxy, client, n).await, client * UPLOADS + n));
+            let (answer, by) = upload(&proxy, client, n).await;
+            told.send_modify(|told| told.push(by));
+            acknowledged.push((answer, client * UPLOADS + n));
         }
         acknowledged
     });
     let accidents = async {
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        let (first, second) = (process(&dies).await, process(&cut_off).await);
+        let before_death = acknowledged_by(&told, &first, 2).await;
         dies.kill().await;
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        let before_cut = acknowledged_by(&told, &second, 2).await;
         line.abort();
+        [before_death, before_cut]
     };
-    let (acknowledged, ()) = tokio::join!(join_all(clients), accidents);
+    let (acknowledged, before) = tokio::join!(join_all(clients), accidents);
+    // Every client has another one to make, or has one under way, at each of the accidents.
+    let all = (CLIENTS * UPLOADS) as usize;
+    assert!(before.iter().all(|told| all - told >= CLIENTS as usize), "{before:?} of {all}: {:?}", told.borrow());
     let acknowledged: Vec<_> = acknowledged.into_iter().flatten().collect();
 
     for (answer, seed) in &acknowledged {
@@ -58,8 +67,7 @@ async fn three_replicas_of_which_one_dies_and_one_is_cut_off_lose_nothing_and_re
     assert_eq!(listed.len() as u64, CLIENTS * UPLOADS, "each key made one asset, however often it was sent");
     assert!(listed.iter().map(String::as_str).eq(named), "and each that was made was told of");
     // It hears of nothing, so it says that it is not ready.
-    let ready = cut_off.request(Method::GET, "/readyz").send().await.expect("an answer");
-    assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
+    eventually(async || cut_off.opens(&cut_off.url("/readyz")).await == 503).await;
     assert!(stays.stop().await.success());
     drop(cut_off);
     place.must_run(&["verify", "--deep"]);
@@ -82,20 +90,41 @@ async fn a_url_of_one_replica_opens_on_the_other_and_closes_there_within_the_lag
     assert_eq!(revoked.send().await.expect("an answer").status(), 200);
 
     // The lag is a second; what is told is that it ends, not how fast this machine is.
-    crate::harness::process::eventually(async || other.opens(&elsewhere).await == 404).await;
+    eventually(async || other.opens(&elsewhere).await == 404).await;
     assert_eq!(one.opens(minted["url"].as_str().expect("a URL")).await, 404);
     assert!(one.stop().await.success() && other.stop().await.success());
 }
 
-/// One upload of one client, sent until it is acknowledged; the same key each time.
-async fn upload(proxy: &Proxy, client: u64, n: u64) -> Value {
+/// By what the requests that this process answers are told apart from those of others.
+async fn process(server: &Server) -> String {
+    process_of(&server.request(Method::GET, "/healthz").send().await.expect("an answer"))
+}
+
+fn process_of(answer: &reqwest::Response) -> String {
+    let id = answer.headers()["x-request-id"].to_str().expect("text");
+    id.split_once('-').expect("the process, and a count").0.to_owned()
+}
+
+/// Waits until that process has acknowledged so many, or nobody can any more; how many have been acknowledged in all.
+async fn acknowledged_by(told: &watch::Sender<Vec<String>>, process: &str, many: usize) -> usize {
+    let enough = |told: &Vec<String>| told.iter().filter(|by| *by == process).count() >= many;
+    let over = |told: &Vec<String>| told.len() as u64 == CLIENTS * UPLOADS;
+    let mut heard = told.subscribe();
+    let told = heard.wait_for(|told| enough(told) || over(told)).await.expect("the sender lives");
+    told.len()
+}
+
+/// One upload of one client, sent until it is acknowledged, the same key each time; and which process did.
+async fn upload(proxy: &Proxy, client: u64, n: u64) -> (Value, String) {
     let seed = client * UPLOADS + n;
     let answer = patiently(|| {
         let request = Client::new().post(proxy.url("/v1/runs/run-1/assets")).bearer_auth(Server::key());
         let request = request.header("content-type", "application/octet-stream");
         request.header("idempotency-key", format!("upload-{seed}")).body(noise(20_000, seed))
     });
-    answer.await.json().await.expect("JSON")
+    let answer = answer.await;
+    let by = process_of(&answer);
+    (answer.json().await.expect("JSON"), by)
 }
 
 /// The answer of a client that tries again where it is told to or hears nothing.

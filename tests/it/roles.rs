@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::bytes::png;
 use crate::harness::told::Told;
 use crate::harness::{Asset, Host};
-use crate::tenancy::{Ids, Operation};
+use crate::tenancy::Operation;
 
 const GOLDEN: &str = "tests/golden/roles.txt";
 
@@ -205,7 +205,7 @@ fn body(operation: &Operation, asset: &Asset, run: &str) -> Option<Value> {
         })),
         // It takes none: one that comes all the same is not looked at.
         ("POST", "/v1/runs/{runId}/erase") => None,
-        _ => operation.body(Ids { asset: &asset.id, run }),
+        _ => operation.body(&asset.id),
     }
 }
 

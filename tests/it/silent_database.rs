@@ -37,7 +37,6 @@ async fn everything(server: &Server, asset: &Value, round: u64) -> Vec<(String, 
                 "mint",
                 server.request(Method::POST, &format!("/v1/assets/{id}/urls")).json(&json!({"class": "delivery"})),
             ),
-            ("ready", server.request(Method::GET, &server.url("/readyz"))),
         ]
     });
     let answers = asks.map(async |(name, request)| {
@@ -53,8 +52,16 @@ fn all_come_again(told: &[(String, StatusCode, bool)]) {
     for (said, status, again) in told {
         assert!(*status == StatusCode::SERVICE_UNAVAILABLE && *again, "{status}: {said}");
     }
-    let ready = told.iter().filter(|(said, ..)| said.starts_with("ready"));
-    assert!(ready.clone().count() > 0 && ready.into_iter().all(|(said, ..)| said.contains(r#""reason":"index""#)));
+}
+
+/// Waits until the service says whether it is ready, of which it tells for a second what it has seen.
+async fn says(server: &Server, status: u16, words: &str) {
+    eventually(async || {
+        let answer = server.request(Method::GET, &server.url("/readyz")).timeout(PATIENCE).send().await;
+        let answer = answer.expect("an answer in time");
+        answer.status() == status && answer.text().await.expect("text").contains(words)
+    })
+    .await;
 }
 
 fn all_are_done(told: &[(String, StatusCode, bool)]) {
@@ -92,7 +99,8 @@ async fn a_database_that_says_nothing_is_told_of_in_time_and_used_again_at_once(
         wire.send(&noise(20_000, 3)).await;
         wire.hear(PATIENCE).await
     }));
-    let (told, middle, _) = tokio::join!(everything(&server, &asset, 1), in_the_middle, join_all(gone));
+    let down = says(&server, 503, r#""reason":"index""#);
+    let (told, middle, _, ()) = tokio::join!(everything(&server, &asset, 1), in_the_middle, join_all(gone), down);
 
     all_come_again(&told);
     for heard in middle {
@@ -100,6 +108,7 @@ async fn a_database_that_says_nothing_is_told_of_in_time_and_used_again_at_once(
     }
     line.release();
     all_are_done(&everything(&server, &asset, 2).await);
+    says(&server, 200, "ready").await;
     assert!(server.stop().await.success());
     place.must_run(&["verify", "--deep"]);
 }
@@ -112,11 +121,12 @@ async fn connections_that_all_wait_for_somebody_else_are_told_of_in_time_and_use
     let mut other = PgConnection::connect(place.index().url()).await.expect("the database answers");
     other.execute("BEGIN; LOCK TABLE mk_assets, mk_runs, mk_blobs, mk_schema").await.expect("a lock");
 
-    let told = everything(&server, &asset, 1).await;
+    let (told, ()) = tokio::join!(everything(&server, &asset, 1), says(&server, 503, r#""reason":"index""#));
 
     all_come_again(&told);
     other.execute("ROLLBACK").await.expect("the lock is gone");
     all_are_done(&everything(&server, &asset, 2).await);
+    says(&server, 200, "ready").await;
     other.close().await.expect("a goodbye");
     assert!(server.stop().await.success());
     place.must_run(&["verify", "--deep"]);

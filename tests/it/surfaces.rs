@@ -4,6 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::bytes::png;
+use crate::harness::process::eventually;
 use crate::harness::told::Told;
 use crate::harness::{Host, credential};
 
@@ -151,7 +152,10 @@ async fn a_service_whose_store_is_gone_is_alive_and_not_ready() {
     std::fs::rename(host.folder().join("blobs"), host.folder().join("elsewhere")).expect("it is ours");
 
     assert_eq!(host.stranger().get("/healthz").await.status(), 200);
-    let told = Told::of(host.stranger().get("/readyz").await).await;
+    let look = async || Told::of(host.stranger().get("/readyz").await).await;
+    // What was seen before is told for a second.
+    eventually(async || look().await.status != 200).await;
+    let told = look().await;
     assert_eq!((told.status, told.refusal()), (503, "service_unavailable: store".into()));
     assert!(!told.header("retry-after").is_empty());
     assert!(!String::from_utf8_lossy(&told.body).contains(&host.folder().display().to_string()));

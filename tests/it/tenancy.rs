@@ -18,40 +18,76 @@ pub struct Operation {
 
 /// What a path is filled with.
 #[derive(Clone, Copy)]
-pub struct Ids<'a> {
-    pub asset: &'a str,
-    pub run: &'a str,
+struct Ids<'a> {
+    asset: &'a str,
+    run: &'a str,
+    hold: &'a str,
+    artifact: &'a str,
+    upload: &'a str,
 }
 
 /// As long as acme's own, lest a length tell.
-const UNKNOWN: Ids<'_> = Ids { asset: "ast_01jhp3v5x0f7rb6k2m8q4t9wze", run: "run-nobodys" };
+const UNKNOWN: Ids<'_> = Ids {
+    asset: "ast_01jhp3v5x0f7rb6k2m8q4t9wze",
+    run: "run-nobodys",
+    hold: "hold-9",
+    artifact: "artifact-9",
+    upload: "0197a3c1d2e4f5061728394a5b6c7d8e",
+};
 const RUN: &str = "run-of-acme";
+
+/// So many operations of the document have an id in their path. Of a new one [`Operation::ask`] has to know what it takes.
+const OPERATIONS: usize = 25;
 
 #[tokio::test]
 async fn anothers_id_and_nobodys_are_one_answer_on_every_route() {
-    let mut tried = 0;
-    for operation in operations(&Host::start().await).await {
+    let operations = operations(&Host::start().await).await;
+    assert_eq!(operations.len(), OPERATIONS, "{operations:?}");
+    for operation in operations {
         // A host of its own each: what one route makes must not hide what another shows.
         let host = Host::start().await;
         let owner = host.owner("acme");
-        let asset = owner.upload_to(RUN, png(6, 6)).await;
-        let before = seen(&owner, &asset).await;
-        let theirs = Ids { asset: &asset.id, run: RUN };
+        let (asset, upload) = everything(&owner).await;
+        let theirs = Ids { asset: &asset.id, run: RUN, hold: "hold-1", artifact: "artifact-1", upload: &upload };
+        let before = seen(&owner, theirs).await;
 
-        let foreign = operation.ask(&host.owner("globex"), theirs, theirs).await;
-        let unknown = operation.ask(&host.owner("globex"), UNKNOWN, UNKNOWN).await;
+        let foreign = operation.ask(&host.owner("globex"), theirs).await;
+        let unknown = operation.ask(&host.owner("globex"), UNKNOWN).await;
 
         assert_eq!(foreign.without(theirs), unknown.without(UNKNOWN), "{operation:?}");
-        if operation.path.contains("{assetId}") {
+        if operation.path.contains("{assetId}") || operation.path.contains("{uploadId}") {
             assert!(foreign.says(404, "not_found"), "{operation:?} {foreign:?}");
             assert_eq!(foreign, unknown, "{operation:?}: it says not even which id it was asked for");
         } else if foreign.status >= 400 {
             assert_eq!((foreign.status, &foreign), (404, &unknown), "{operation:?}");
         }
-        assert_eq!(seen(&owner, &asset).await, before, "{operation:?} changed what is acme's");
+        assert_eq!(seen(&owner, theirs).await, before, "{operation:?} changed what is acme's");
+    }
+}
+
+#[tokio::test]
+async fn below_ones_own_asset_and_run_anothers_hold_and_artifact_are_nobodys() {
+    let mut tried = 0;
+    let below = |operation: &Operation| operation.path.contains("{holdId}") || operation.path.contains("{artifactId}");
+    for operation in operations(&Host::start().await).await.into_iter().filter(below) {
+        let host = Host::start().await;
+        let (owner, other) = (host.owner("acme"), host.owner("globex"));
+        let (asset, upload) = everything(&owner).await;
+        let theirs = Ids { asset: &asset.id, run: RUN, hold: "hold-1", artifact: "artifact-1", upload: &upload };
+        let before = seen(&owner, theirs).await;
+        // A run of the same name is another tenant's other run.
+        let own = other.upload_to(RUN, png(6, 6)).await;
+
+        let foreign = Ids { asset: &own.id, ..theirs };
+        let unknown = Ids { asset: &own.id, run: RUN, ..UNKNOWN };
+        let (told, nothing) = (operation.ask(&other, foreign).await, operation.ask(&other, unknown).await);
+
+        assert_eq!(told.without(foreign), nothing.without(unknown), "{operation:?}");
+        assert_eq!(told.status < 400, operation.method == Method::PUT, "{operation:?} {told:?}");
+        assert_eq!(seen(&owner, theirs).await, before, "{operation:?} changed what is acme's");
         tried += 1;
     }
-    assert!(tried >= 11, "{tried} operations");
+    assert_eq!(tried, 6);
 }
 
 #[tokio::test]
@@ -86,22 +122,23 @@ async fn a_body_that_names_what_is_anothers_is_a_body_that_names_nothing() {
 async fn without_a_credential_or_its_scope_nothing_tells_what_exists() {
     let host = Host::start().await;
     let owner = host.owner("acme");
-    let asset = owner.upload_to(RUN, png(6, 6)).await;
-    let own = Ids { asset: &asset.id, run: RUN };
+    let (_, upload) = everything(&owner).await;
+    let asset = owner.upload_to(RUN, png(7, 7)).await;
+    let own = Ids { asset: &asset.id, run: RUN, hold: "hold-1", artifact: "artifact-1", upload: &upload };
 
     for operation in operations(&host).await {
-        let nobody = operation.ask(&host.stranger(), own, own).await;
+        let nobody = operation.ask(&host.stranger(), own).await;
         assert!(nobody.says(401, "unauthenticated"), "{operation:?} {nobody:?}");
-        assert_eq!(operation.ask(&host.stranger(), UNKNOWN, UNKNOWN).await, nobody, "{operation:?}");
+        assert_eq!(operation.ask(&host.stranger(), UNKNOWN).await, nobody, "{operation:?}");
 
         let needed = Scope::parse(&operation.scope).expect("a scope of ours");
         for scope in Scope::ALL.into_iter().filter(|scope| *scope != needed) {
             let caller = host.with_scope("acme", scope);
-            let told = operation.ask(&caller, own, own).await;
+            let told = operation.ask(&caller, own).await;
             if scope == Scope::ArtifactsRead && operation.path.ends_with("/content") {
                 // It opens what an artifact names, and this one no artifact does.
                 assert!(told.says(404, "not_found"), "{operation:?} {told:?}");
-                assert_eq!(operation.ask(&caller, UNKNOWN, UNKNOWN).await, told, "{operation:?}");
+                assert_eq!(operation.ask(&caller, UNKNOWN).await, told, "{operation:?}");
                 continue;
             }
             assert!(told.says(403, "forbidden"), "{operation:?} {scope:?} {told:?}");
@@ -109,7 +146,7 @@ async fn without_a_credential_or_its_scope_nothing_tells_what_exists() {
                 operation.method == Method::HEAD || told.json()["details"] == json!({"scopeRequired": operation.scope}),
                 "{operation:?}"
             );
-            assert_eq!(operation.ask(&caller, UNKNOWN, UNKNOWN).await, told, "{operation:?}");
+            assert_eq!(operation.ask(&caller, UNKNOWN).await, told, "{operation:?}");
         }
     }
 }
@@ -164,7 +201,7 @@ async fn operations(host: &Host) -> Vec<Operation> {
             let Some(scope) = operation["security"][0]["bearer"][0].as_str() else {
                 continue;
             };
-            if path.contains("{assetId}") || path.contains("{runId}") {
+            if path.contains('{') {
                 let method = method.to_uppercase().parse().expect("a method");
                 operations.push(Operation { method, path: path.clone(), scope: scope.to_owned() });
             }
@@ -175,29 +212,38 @@ async fn operations(host: &Host) -> Vec<Operation> {
 
 impl Operation {
     /// Sends a request that would be good if the ids were the caller's.
-    async fn ask(&self, caller: &Caller<'_>, path: Ids<'_>, body: Ids<'_>) -> Told {
-        let filled = self.path.replace("{assetId}", path.asset).replace("{runId}", path.run);
-        let filled = filled.replace("{holdId}", "hold-1").replace("{form}", "envelope");
-        let filled = filled.replace("{artifactId}", "artifact-1");
+    async fn ask(&self, caller: &Caller<'_>, ids: Ids<'_>) -> Told {
+        let filled = self.path.replace("{assetId}", ids.asset).replace("{runId}", ids.run);
+        let filled = filled.replace("{holdId}", ids.hold).replace("{artifactId}", ids.artifact);
+        let filled = filled.replace("{uploadId}", ids.upload).replace("{form}", "envelope");
+        assert!(!filled.contains('{'), "{filled}");
         let request = caller.request(self.method.clone(), &filled);
-        let request = match self.body(body) {
+        let request = match self.body(ids.asset) {
             Some(body) => request.json(&body),
+            None if self.path.contains("{uploadId}") => {
+                let request = request.header("tus-resumable", "1.0.0").header("upload-offset", "0");
+                let request = request.header("x-http-method-override", "PATCH");
+                match self.method {
+                    Method::PATCH | Method::POST => {
+                        request.header("content-type", "application/offset+octet-stream").body("mine now")
+                    }
+                    _ => request,
+                }
+            }
             None => request,
         };
         Told::of(request.send().await.expect("an answer")).await
     }
 
     /// A body for the operation. One that is missing here is refused before anything is looked up, and its test says so.
-    pub fn body(&self, ids: Ids<'_>) -> Option<Value> {
+    pub fn body(&self, asset: &str) -> Option<Value> {
         match (self.method.as_str(), self.path.as_str()) {
             ("GET" | "HEAD" | "DELETE", _) => None,
             ("PATCH", "/v1/assets/{assetId}") => Some(json!({"alt": "mine now"})),
             ("POST", "/v1/assets/{assetId}/urls") => Some(json!({"class": "durable"})),
             ("POST", "/v1/runs/{runId}/assets") => Some(json!({"base64": "aGVsbG8="})),
-            ("POST", "/v1/runs/{runId}/references") => Some(json!({"assets": [ids.asset]})),
-            ("PUT", path) if path.ends_with("/artifacts/{artifactId}") => {
-                Some(json!({"parts": [{"assetId": ids.asset}]}))
-            }
+            ("POST", "/v1/runs/{runId}/references") => Some(json!({"assets": [asset]})),
+            ("PUT", path) if path.ends_with("/artifacts/{artifactId}") => Some(json!({"parts": [{"assetId": asset}]})),
             ("PUT", path) if path.ends_with("/holds/{holdId}") => Some(json!({"reason": "mine now"})),
             ("POST", "/v1/runs/{runId}/erase") => Some(json!({})),
             ("PUT", "/v1/runs/{runId}") => Some(json!({"logRetentionSeconds": 60, "status": "closed"})),
@@ -214,11 +260,15 @@ impl Told {
 
     /// The answer with the ids that were asked with taken out, and those that an ingest makes: a caller may hear what it said itself.
     fn without(&self, ids: Ids<'_>) -> (u16, Vec<String>, String) {
-        let mut body = String::from_utf8_lossy(&self.body).replace(ids.run, "{runId}").replace(ids.asset, "{assetId}");
+        let mut body = String::from_utf8_lossy(&self.body).into_owned();
+        for (id, name) in
+            [(ids.run, "{runId}"), (ids.asset, "{assetId}"), (ids.hold, "{holdId}"), (ids.artifact, "{artifactId}")]
+        {
+            body = body.replace(id, name);
+        }
         if self.status == 201 {
             let made = self.json();
-            let names = ["/asset/assetId", "/url"].map(|name| made.pointer(name).and_then(Value::as_str).expect(name));
-            for name in names {
+            for name in ["/asset/assetId", "/url"].iter().filter_map(|name| made.pointer(name)?.as_str()) {
                 body = body.replace(name, "{made}");
             }
         }
@@ -226,12 +276,34 @@ impl Told {
     }
 }
 
-/// All that the owner sees of the asset and its run.
-async fn seen(owner: &Caller<'_>, asset: &Asset) -> Vec<Told> {
+/// An asset in [`RUN`], a hold on each of them, an artifact, and an upload in parts of which some has come: its id.
+async fn everything(owner: &Caller<'_>) -> (Asset, String) {
+    let asset = owner.upload_to(RUN, png(6, 6)).await;
+    for on in [format!("/v1/assets/{}", asset.id), format!("/v1/runs/{RUN}")] {
+        let placed = owner.put(&format!("{on}/holds/hold-1"), &json!({"reason": "an audit"})).await;
+        assert_eq!(placed.status(), 200, "{on}");
+    }
+    let parts = json!({"parts": [{"assetId": asset.id}]});
+    assert_eq!(owner.put(&format!("/v1/runs/{RUN}/artifacts/artifact-1"), &parts).await.status(), 201);
+    let begun =
+        owner.request(Method::POST, "/v1/uploads").header("tus-resumable", "1.0.0").header("upload-length", "8");
+    let begun = Told::of(begun.send().await.expect("an answer")).await;
+    assert_eq!(begun.status, 201, "{begun:?}");
+    let upload = begun.header("location").rsplit('/').next().expect("an id").to_owned();
+    assert_eq!(upload.len(), UNKNOWN.upload.len(), "{upload}");
+    (asset, upload)
+}
+
+/// All that the owner sees of these.
+async fn seen(owner: &Caller<'_>, ids: Ids<'_>) -> Vec<Told> {
     let mut seen = Vec::new();
+    let upload = owner.request(Method::HEAD, &format!("/v1/uploads/{}", ids.upload)).header("tus-resumable", "1.0.0");
+    seen.push(Told::of(upload.send().await.expect("an answer")).await);
     for path in [
-        format!("/v1/assets/{}", asset.id),
-        format!("/v1/assets/{}/content", asset.id),
+        format!("/v1/assets/{}", ids.asset),
+        format!("/v1/assets/{}/content", ids.asset),
+        format!("/v1/assets/{}/retention", ids.asset),
+        format!("/v1/runs/{RUN}/artifacts/{}", ids.artifact),
         format!("/v1/runs/{RUN}"),
         format!("/v1/runs/{RUN}/debug-bundle/manifest"),
         "/v1/runs".to_owned(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
-use tokio::time::timeout_at;
+use tokio::time::timeout;
 use tracing::warn;
 
 use crate::media::{self, Declared, Found, Source};
@@ -23,12 +23,14 @@ pub struct Inspector {
     counters: Inspections,
 }
 
-/// How long anybody waits, for a place and for the answer together.
+/// How long anybody waits. Work is timed from when it has its place: whoever has waited long for that is not hurried.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// For our own rules; what they have not said by then is stored as unknown. Whoever has found no place by then is told to come again.
+    /// For a place at our own rules; whoever finds none is told to come again.
+    pub place: Duration,
+    /// For our own rules, from then on; what they do not say in time is stored as unknown, for good.
     pub rules: Duration,
-    /// For a library; what it has not said by then stays open.
+    /// For a library's place, and as long for the library; what it has not said by then stays open.
     pub libraries: Duration,
 }
 
@@ -38,7 +40,7 @@ const MOST_ABANDONED: i64 = 4;
 impl Default for Patience {
     /// The rules read up to 192 MiB, perhaps from a slow disk; a library is shown one MiB.
     fn default() -> Self {
-        Self { rules: Duration::from_secs(20), libraries: Duration::from_secs(5) }
+        Self { place: Duration::from_secs(20), rules: Duration::from_secs(20), libraries: Duration::from_secs(5) }
     }
 }
 
@@ -59,7 +61,7 @@ impl Inspector {
     ) -> Option<Found> {
         let mut source = open();
         let rules = move || media::identify(&mut source, size, declared.as_ref());
-        let found = match self.rules.run(self.patience.rules, i64::MAX, rules).await {
+        let found = match self.rules.run((self.patience.place, self.patience.rules), i64::MAX, rules).await {
             Ran::Ended(found) => found,
             Ran::NoPlace => return None,
             Ran::GivenUp => {
@@ -73,7 +75,8 @@ impl Inspector {
         }
         let (mut source, asked) = (open(), found.clone());
         let libraries = move || media::second_opinion(&mut source, size, asked);
-        if let Ran::Ended(opinion) = self.libraries.run(self.patience.libraries, MOST_ABANDONED, libraries).await {
+        let patience = (self.patience.libraries, self.patience.libraries);
+        if let Ran::Ended(opinion) = self.libraries.run(patience, MOST_ABANDONED, libraries).await {
             return Some(opinion);
         }
         warn!(size_bytes = size, mime_type = found.mime_type, "no library was heard: what it might know stays open");
@@ -99,23 +102,22 @@ enum Ran<T> {
 }
 
 impl Places {
-    /// Does the work, unless there is no place in time, or so many threads hang already.
+    /// Does the work, unless there is no place in time, or so many threads hang already. `patience` is for a place, and for the work.
     async fn run<T: Send + 'static>(
         &self,
-        patience: Duration,
+        (for_place, for_work): (Duration, Duration),
         most_abandoned: i64,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Ran<T> {
-        let deadline = tokio::time::Instant::now() + patience;
         // The place is held here and not in the thread: a thread that hangs would keep it.
-        let Ok(Ok(_place)) = timeout_at(deadline, self.free.acquire()).await else {
+        let Ok(Ok(_place)) = timeout(for_place, self.free.acquire()).await else {
             return Ran::NoPlace;
         };
         if self.abandoned.get() >= most_abandoned {
             return Ran::GivenUp;
         }
         let mut thread = tokio::task::spawn_blocking(work);
-        if let Ok(ended) = timeout_at(deadline, &mut thread).await {
+        if let Ok(ended) = timeout(for_work, &mut thread).await {
             return ended.map_or(Ran::GivenUp, Ran::Ended);
         }
         // One that has not begun yet never will.
@@ -162,7 +164,7 @@ mod tests {
     }
 
     fn inspector() -> Inspector {
-        Inspector::new(Patience { rules: SHORT * 20, libraries: SHORT }, Inspections::default())
+        Inspector::new(Patience { place: SHORT * 20, rules: SHORT * 20, libraries: SHORT }, Inspections::default())
     }
 
     fn plain() -> Stuck {
@@ -241,9 +243,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn who_has_waited_longer_for_a_place_than_the_rules_may_take_is_looked_at_all_the_same() {
+        let mut inspector = inspector();
+        inspector.patience.place = Duration::from_secs(3600);
+        inspector.rules.free = Semaphore::new(0);
+        let freed = async {
+            tokio::time::sleep(inspector.patience.rules + SHORT).await;
+            inspector.rules.free.add_permits(1);
+        };
+
+        let (found, ()) = tokio::join!(look(&inspector, plain), freed);
+
+        assert_eq!(found.mime_type, "image/png");
+    }
+
+    #[tokio::test]
     async fn of_what_nobody_has_looked_at_nothing_is_said() {
         let mut inspector = inspector();
-        inspector.patience.rules = SHORT;
+        inspector.patience.place = SHORT;
         inspector.rules.free = Semaphore::new(0);
 
         assert_eq!(inspector.look(plain, OPEN.len() as u64, None).await, None);

@@ -114,6 +114,11 @@ fn with_bodies() -> Vec<(Method, &'static str, Value)> {
         (Method::POST, "/v1/runs/probe/references", json!({"assets": ["{url}"]})),
         (Method::PUT, "/v1/runs/probe/artifacts/probe", json!({"parts": [{"assetId": "{assetId}"}]})),
         (Method::POST, "/v1/debug-bundles/resolve", json!({"urls": ["{url}"]})),
+        // Whose asset it is can be told from whether it is found.
+        (Method::POST, "/v1/debug-bundles/check", json!({"run": {"runId": "probe"}, "parts": [part()]})),
+        (Method::POST, "/v1/content-parts/normalize", {
+            json!({"runId": "probe", "modalities": ["image"], "messages": [{"role": "user", "content": [part()]}]})
+        }),
         // Nothing is changed, so that whoever gets through has changed nothing.
         (Method::PATCH, "/v1/assets/{assetId}", json!({})),
         // A child of its own, of a parent that is not.
@@ -121,9 +126,31 @@ fn with_bodies() -> Vec<(Method, &'static str, Value)> {
     ]
 }
 
+/// A part of a message that names the asset.
+fn part() -> Value {
+    json!({"type": "image", "mimeType": "image/png", "mediaRef": "blob:{assetId}"})
+}
+
 /// Whether this version has the operation. Runs, artifacts and holds of the check's own are called `probe`.
 fn knows(document: &Value, method: &Method, path: &str) -> bool {
     let known = path.replace("/runs/probe", "/runs/{runId}").replace("/holds/probe", "/holds/{holdId}");
     let known = known.replace("/artifacts/probe", "/artifacts/{artifactId}");
     document["paths"].get(known).and_then(|it| it.get(method.as_str().to_ascii_lowercase())).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_this_version_has_of_the_ways_with_a_body_is_tried() {
+        let tried: Vec<String> = all().iter().map(Way::route).collect();
+
+        for (method, path, _) in with_bodies() {
+            assert!(tried.contains(&format!("{method} {path}")), "{method} {path}");
+        }
+        for path in ["/v1/content-parts/normalize", "/v1/debug-bundles/check"] {
+            assert!(tried.contains(&format!("POST {path}")), "{path}");
+        }
+    }
 }

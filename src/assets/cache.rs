@@ -6,6 +6,9 @@
 //! Where other processes share the index, none of them tells this one what it changed: an entry is used no longer than a revocation may
 //! take to hold everywhere.
 //! What moves the floors of assets without naming them, such as a run's new end, does the same to all of the tenant's entries.
+//!
+//! Of many who ask for a row that is not there one reads it, and the others wait for that: a row that a thousand readers want costs the
+//! index one look in the time that it is trusted for.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -14,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use mediakeep_storage::{AssetId, AssetView, TenantId};
 use moka::sync::Cache;
+use tokio::sync::Mutex;
 
 use super::fetch::Delivery;
 
@@ -23,6 +27,8 @@ pub struct RowCache {
     entries: Cache<AssetId, Entry>,
     assets: Vec<AtomicU64>,
     tenants: Vec<AtomicU64>,
+    /// Whose turn it is to read a row, by the asset's stripe.
+    turns: Vec<Mutex<()>>,
     trusted: Option<Duration>,
 }
 
@@ -47,9 +53,12 @@ const ENTRIES: u64 = 16_384;
 /// So many stripes: a change invalidates one row in as many that it has nothing to do with.
 const STRIPES: usize = 4_096;
 
+/// So long anybody waits for another's reading. An index that takes longer is asked by each, and each hears what it says.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// A reading that has begun: whatever changes from here on makes its result unfit for the cache.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading {
+struct Reading {
     asset: u64,
     tenant: u64,
     began: Instant,
@@ -59,7 +68,8 @@ impl RowCache {
     /// An empty one of an index that this process alone changes.
     pub fn new() -> Self {
         let stripes = || (0..STRIPES).map(|_| AtomicU64::new(0)).collect();
-        Self { entries: Cache::new(ENTRIES), assets: stripes(), tenants: stripes(), trusted: None }
+        let turns = (0..STRIPES).map(|_| Mutex::new(())).collect();
+        Self { entries: Cache::new(ENTRIES), assets: stripes(), tenants: stripes(), turns, trusted: None }
     }
 
     /// An empty one of an index that other processes change too: what was read is trusted for so long.
@@ -67,8 +77,31 @@ impl RowCache {
         Self { trusted: Some(trusted), ..Self::new() }
     }
 
+    /// The row, if nothing has changed since it was read; else as `read` says, which is asked by one of those who wait.
+    pub async fn get_or_read<E>(
+        &self,
+        tenant: &TenantId,
+        id: AssetId,
+        read: impl AsyncFnOnce() -> Result<Option<CachedRow>, E>,
+    ) -> Result<Option<Arc<CachedRow>>, E> {
+        let mut found = self.get(tenant, id, Instant::now());
+        let mut turn = None;
+        if found.is_err() && self.trusted != Some(Duration::ZERO) {
+            turn = tokio::time::timeout(PATIENCE, self.turns[stripe(id)].lock()).await.ok();
+            // Whoever had the turn before has brought it, if it was the same row.
+            found = self.get(tenant, id, Instant::now());
+        }
+        let reading = match found {
+            Ok(row) => return Ok(Some(row)),
+            Err(reading) => reading,
+        };
+        let row = read().await?.map(|row| self.put(reading, row));
+        drop(turn);
+        Ok(row)
+    }
+
     /// The row, if it is there and nothing has changed since; else the permission to bring it.
-    pub fn get(&self, tenant: &TenantId, id: AssetId, now: Instant) -> Result<Arc<CachedRow>, Reading> {
+    fn get(&self, tenant: &TenantId, id: AssetId, now: Instant) -> Result<Arc<CachedRow>, Reading> {
         let now = Reading {
             asset: self.stripe(id).load(Ordering::SeqCst),
             tenant: self.tenant_stripe(tenant).load(Ordering::SeqCst),
@@ -87,7 +120,7 @@ impl RowCache {
     }
 
     /// Keeps a row that was read.
-    pub fn put(&self, reading: Reading, row: CachedRow) -> Arc<CachedRow> {
+    fn put(&self, reading: Reading, row: CachedRow) -> Arc<CachedRow> {
         let row = Arc::new(row);
         let entry = Entry { read_at: reading, row: row.clone() };
         self.entries.insert(row.view.record.id, entry);
@@ -105,9 +138,7 @@ impl RowCache {
     }
 
     fn stripe(&self, id: AssetId) -> &AtomicU64 {
-        let bytes = id.to_bytes();
-        // The last bytes of a UUIDv7 are chance.
-        &self.assets[usize::from(u16::from_be_bytes([bytes[14], bytes[15]])) % STRIPES]
+        &self.assets[stripe(id)]
     }
 
     fn tenant_stripe(&self, tenant: &TenantId) -> &AtomicU64 {
@@ -115,6 +146,12 @@ impl RowCache {
         tenant.hash(&mut hasher);
         &self.tenants[(hasher.finish() % STRIPES as u64) as usize]
     }
+}
+
+fn stripe(id: AssetId) -> usize {
+    let bytes = id.to_bytes();
+    // The last bytes of a UUIDv7 are chance.
+    usize::from(u16::from_be_bytes([bytes[14], bytes[15]])) % STRIPES
 }
 
 impl Default for RowCache {
@@ -125,7 +162,12 @@ impl Default for RowCache {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
     use bytes::Bytes;
+    use futures_util::FutureExt;
+    use futures_util::future::join_all;
     use mediakeep_storage::record::{AssetState, DurableUrl, Labels, Origin};
     use mediakeep_storage::retention::{Floor, FloorSource, Until};
     use mediakeep_storage::{AssetRecord, BlobKey, Digest, Timestamp};
@@ -218,5 +260,41 @@ mod tests {
         cache.put(reading, row);
 
         assert!(cache.get(&tenant, id, now).is_err());
+    }
+
+    #[tokio::test]
+    async fn of_many_who_want_a_row_one_reads_it() {
+        for (cache, right) in
+            [(RowCache::new(), 1), (RowCache::shared(LAG), 1), (RowCache::shared(Duration::ZERO), 300)]
+        {
+            let (tenant, id, looks) = (TenantId::parse("acme").expect("a tenant"), row().view.record.id, Cell::new(0));
+            let read = async || {
+                looks.set(looks.get() + 1);
+                tokio::task::yield_now().await;
+                Ok::<_, Infallible>(Some(row()))
+            };
+
+            let all = (0..300).map(async |_| cache.get_or_read(&tenant, id, read).await);
+            let all = join_all(all).await;
+
+            assert!(all.iter().all(|found| matches!(found, Ok(Some(_)))));
+            assert_eq!(looks.get(), right);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reading_that_fails_or_whose_reader_goes_away_is_begun_by_the_next() {
+        let (cache, tenant, id) = (RowCache::new(), TenantId::parse("acme").expect("a tenant"), row().view.record.id);
+        let failed = cache.get_or_read(&tenant, id, async || Err("the index is gone")).await;
+        assert_eq!(failed.err(), Some("the index is gone"));
+        let leaves = cache.get_or_read(&tenant, id, async || {
+            std::future::pending::<()>().await;
+            Ok::<_, Infallible>(None)
+        });
+        assert!(leaves.now_or_never().is_none());
+
+        let found = cache.get_or_read(&tenant, id, async || Ok::<_, Infallible>(Some(row()))).await;
+
+        assert!(matches!(found, Ok(Some(_))));
     }
 }

@@ -5,7 +5,6 @@
 //! live. Whoever asks hears one 404 for everything up to and including revocation, and learns more only with an authentic token.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use mediakeep_keys::{Class, LifeError};
@@ -187,15 +186,11 @@ pub async fn open_bound(app: &App, tenant: &TenantId, asset: AssetId) -> Result<
 
 /// The asset's row, from the cache if nothing has changed since it was read.
 pub async fn row(app: &App, tenant: &TenantId, asset: AssetId) -> Result<Option<Arc<CachedRow>>, AssetError> {
-    let reading = match app.rows.get(tenant, asset, Instant::now()) {
-        Ok(row) => return Ok(Some(row)),
-        Err(reading) => reading,
+    let read = async || {
+        let view = app.index.view(tenant, asset, &app.terms(tenant)).await?;
+        Ok(view.map(|view| CachedRow { delivery: Delivery::of(&view), view }))
     };
-    let Some(view) = app.index.view(tenant, asset, &app.terms(tenant)).await? else {
-        return Ok(None);
-    };
-    let delivery = Delivery::of(&view);
-    Ok(Some(app.rows.put(reading, CachedRow { view, delivery })))
+    app.rows.get_or_read(tenant, asset, read).await
 }
 
 /// The row, if its asset lives.

@@ -4,6 +4,7 @@
 //! before anything is stored. What was stored before a later part failed stays, referenced by the run. A part is a JSON object; what it
 //! says besides its type and source passes as it is, but for a trust that nobody here can vouch for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -17,14 +18,18 @@ use crate::assets::members::RawMembers;
 use crate::assets::{AssetError, fetch, urls};
 use crate::base64::Decoder;
 use crate::remote::RemoteError;
+use crate::retention::runs;
 
 /// The types of parts that are media, as the protocol calls them.
 const MEDIA: [&str; 3] = ["image", "audio", "document"];
 
+/// So many assets that are there already may be named by the messages of one request: as many as a run is told of at once.
+pub const MAX_NAMED: usize = 1_000;
+
 /// What is asked for.
 #[derive(Debug)]
 pub struct Wish {
-    /// The run that the bytes are stored for.
+    /// The run whose log the messages are for: bytes are stored for it, and it references what they name.
     pub run: RunId,
     /// The messages.
     pub messages: Vec<Value>,
@@ -106,7 +111,8 @@ pub async fn normalize(app: &Arc<App>, caller: &Principal, mut wish: Wish) -> Re
     gate(&wish)?;
     let parts = read(&mut wish.messages)?;
     let most = wish.most.unwrap_or(u64::MAX).min(app.settings.limits.max_upload_bytes.0);
-    look_at(app, caller, &parts, most, wish.fetch).await?;
+    let named = look_at(app, caller, &parts, most, wish.fetch).await?;
+    refer(app, caller, &wish.run, named).await?;
     for Part { message, part, source } in parts {
         let path = path(message, part);
         let object = wish.messages[message]["content"][part].as_object_mut();
@@ -199,9 +205,18 @@ fn source(part: &mut Value) -> Option<Source> {
     })
 }
 
-/// What can be said of each part before anything is stored: its base64, its size, whether its asset is there.
-async fn look_at(app: &App, caller: &Principal, parts: &[Part], most: u64, fetches: bool) -> Result<(), ContentError> {
-    let mut unknown = Vec::new();
+/// The assets that parts name, each with the part that names it first.
+type Named = BTreeMap<AssetId, String>;
+
+/// What can be said of each part before anything is stored: its base64, its size, whether its asset is there. Says what they name.
+async fn look_at(
+    app: &App,
+    caller: &Principal,
+    parts: &[Part],
+    most: u64,
+    fetches: bool,
+) -> Result<Named, ContentError> {
+    let (mut named, mut unknown) = (Named::new(), Vec::new());
     for Part { message, part, source } in parts {
         let path = path(*message, *part);
         let asset = match source {
@@ -225,12 +240,33 @@ async fn look_at(app: &App, caller: &Principal, parts: &[Part], most: u64, fetch
         };
         match row {
             Ok(row) if row.view.record.bytes > most => return Err(AssetError::TooLarge { limit: most }.into()),
-            Ok(_) => {}
+            Ok(row) => {
+                named.entry(row.view.record.id).or_insert(path);
+            }
             Err(AssetError::NotFound) => unknown.push(path),
             Err(error) => return Err(error.into()),
         }
     }
-    if unknown.is_empty() { Ok(()) } else { Err(ContentError::Unknown { paths: unknown }) }
+    if unknown.is_empty() { Ok(named) } else { Err(ContentError::Unknown { paths: unknown }) }
+}
+
+/// Makes the run reference what the messages name: all of it, or nothing. A log that quotes an asset keeps it.
+async fn refer(app: &App, caller: &Principal, run: &RunId, named: Named) -> Result<(), ContentError> {
+    if named.is_empty() {
+        return Ok(());
+    }
+    if named.len() > MAX_NAMED {
+        return Err(ContentError::Invalid { path: "/messages".to_owned(), what: "they name more than 1000 assets" });
+    }
+    let (ids, paths): (Vec<String>, Vec<String>) = named.into_iter().map(|(id, path)| (id.to_string(), path)).unzip();
+    match runs::refer(app, caller, run, &ids).await {
+        Ok(_) => Ok(()),
+        Err(AssetError::Unknown { positions }) => {
+            let paths = positions.into_iter().filter_map(|position| paths.get(position).cloned()).collect();
+            Err(ContentError::Unknown { paths })
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The part in the protocol's own words; a trust that was given is taken back.

@@ -16,6 +16,7 @@ use crate::index::{AssetQuery, Assets, Ends, Look, LookAt, RunErasure, Upkeep, U
 use crate::record::AssetState;
 use crate::testing;
 
+mod extended;
 mod plans;
 mod silence;
 

@@ -1,30 +1,36 @@
 //! Content parts of messages (RFC 0091), made ready for a log: each media part by one source, bytes stored and named by `mediaRef`.
 //!
 //! The order is the protocol's: whether a part's modality is allowed at all comes before anything else, and all parts are looked at
-//! before anything is stored. What was stored before a later part failed stays, referenced by the run. A part is a JSON object; what it
-//! says besides its type and source passes as it is, but for a trust that nobody here can vouch for.
+//! before anything is stored. The run references every asset that the answer names: those that are there already all at once and first,
+//! new ones as they are stored; what was done before a later part failed stays so. A part is a JSON object; what it says besides its type
+//! and source passes as it is, but for a trust that nobody here can vouch for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
 use mediakeep_storage::{AssetId, RunId};
 use serde_json::{Map, Value, json};
 
 use crate::access::Principal;
 use crate::app::App;
-use crate::assets::ingest::{Ingest, Start};
-use crate::assets::members::RawMembers;
 use crate::assets::{AssetError, fetch, urls};
-use crate::base64::Decoder;
 use crate::remote::RemoteError;
+use crate::retention::runs;
+
+mod store;
+
+use store::{decode, store_data, store_url};
 
 /// The types of parts that are media, as the protocol calls them.
 const MEDIA: [&str; 3] = ["image", "audio", "document"];
 
+/// So many assets that are there already may be named by the messages of one request: as many as a run is told of at once.
+pub const MAX_NAMED: usize = 1_000;
+
 /// What is asked for.
 #[derive(Debug)]
 pub struct Wish {
-    /// The run that the bytes are stored for.
+    /// The run whose log the messages are for: bytes are stored for it, and it references what they name.
     pub run: RunId,
     /// The messages.
     pub messages: Vec<Value>,
@@ -106,7 +112,8 @@ pub async fn normalize(app: &Arc<App>, caller: &Principal, mut wish: Wish) -> Re
     gate(&wish)?;
     let parts = read(&mut wish.messages)?;
     let most = wish.most.unwrap_or(u64::MAX).min(app.settings.limits.max_upload_bytes.0);
-    look_at(app, caller, &parts, most, wish.fetch).await?;
+    let named = look_at(app, caller, &parts, most, wish.fetch).await?;
+    refer(app, caller, &wish.run, named).await?;
     for Part { message, part, source } in parts {
         let path = path(message, part);
         let object = wish.messages[message]["content"][part].as_object_mut();
@@ -199,9 +206,18 @@ fn source(part: &mut Value) -> Option<Source> {
     })
 }
 
-/// What can be said of each part before anything is stored: its base64, its size, whether its asset is there.
-async fn look_at(app: &App, caller: &Principal, parts: &[Part], most: u64, fetches: bool) -> Result<(), ContentError> {
-    let mut unknown = Vec::new();
+/// The assets that parts name, each with the part that names it first.
+type Named = BTreeMap<AssetId, String>;
+
+/// What can be said of each part before anything is stored: its base64, its size, whether its asset is there. Says what they name.
+async fn look_at(
+    app: &App,
+    caller: &Principal,
+    parts: &[Part],
+    most: u64,
+    fetches: bool,
+) -> Result<Named, ContentError> {
+    let (mut named, mut unknown) = (Named::new(), Vec::new());
     for Part { message, part, source } in parts {
         let path = path(*message, *part);
         let asset = match source {
@@ -225,12 +241,33 @@ async fn look_at(app: &App, caller: &Principal, parts: &[Part], most: u64, fetch
         };
         match row {
             Ok(row) if row.view.record.bytes > most => return Err(AssetError::TooLarge { limit: most }.into()),
-            Ok(_) => {}
+            Ok(row) => {
+                named.entry(row.view.record.id).or_insert(path);
+            }
             Err(AssetError::NotFound) => unknown.push(path),
             Err(error) => return Err(error.into()),
         }
     }
-    if unknown.is_empty() { Ok(()) } else { Err(ContentError::Unknown { paths: unknown }) }
+    if unknown.is_empty() { Ok(named) } else { Err(ContentError::Unknown { paths: unknown }) }
+}
+
+/// Makes the run reference what the messages name: all of it, or nothing. A log that quotes an asset keeps it.
+async fn refer(app: &App, caller: &Principal, run: &RunId, named: Named) -> Result<(), ContentError> {
+    if named.is_empty() {
+        return Ok(());
+    }
+    if named.len() > MAX_NAMED {
+        return Err(ContentError::Invalid { path: "/messages".to_owned(), what: "they name more than 1000 assets" });
+    }
+    let (ids, paths): (Vec<String>, Vec<String>) = named.into_iter().map(|(id, path)| (id.to_string(), path)).unzip();
+    match runs::refer(app, caller, run, &ids).await {
+        Ok(_) => Ok(()),
+        Err(AssetError::Unknown { positions }) => {
+            let paths = positions.into_iter().filter_map(|position| paths.get(position).cloned()).collect();
+            Err(ContentError::Unknown { paths })
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The part in the protocol's own words; a trust that was given is taken back.
@@ -240,103 +277,6 @@ fn name(part: &mut Map<String, Value>) {
     if part.contains_key("contentTrust") {
         part.insert("contentTrust".to_owned(), Value::from("untrusted"));
     }
-}
-
-async fn store_data(
-    app: &Arc<App>,
-    caller: &Principal,
-    run: &RunId,
-    text: &str,
-    declared: Option<String>,
-    path: &str,
-) -> Result<AssetId, ContentError> {
-    let mut ingest = begin(app, caller, run).await?;
-    let fed = decode(text, path, async |bytes| Ok(ingest.write(bytes).await?)).await;
-    finish(ingest, declared, fed.map(drop)).await
-}
-
-async fn store_url(
-    app: &Arc<App>,
-    caller: &Principal,
-    run: &RunId,
-    url: &str,
-    declared: Option<String>,
-    most: u64,
-    path: &str,
-) -> Result<AssetId, ContentError> {
-    let failed = |error| ContentError::Remote { path: path.to_owned(), error };
-    // The place first: whoever may not upload now has nothing fetched.
-    let mut ingest = begin(app, caller, run).await?;
-    let feed = async {
-        let mut bytes = 0;
-        let mut fetched = app.remote.fetch(&app.settings.remote, url).await.map_err(failed)?;
-        ingest.came_from(&fetched.host);
-        while let Some(chunk) = fetched.chunk().await.map_err(failed)? {
-            bytes += chunk.len() as u64;
-            if bytes > most {
-                return Err(AssetError::TooLarge { limit: most }.into());
-            }
-            ingest.write(chunk).await?;
-        }
-        Ok(())
-    };
-    let fed = feed.await;
-    finish(ingest, declared, fed).await
-}
-
-async fn begin(app: &Arc<App>, caller: &Principal, run: &RunId) -> Result<Ingest, ContentError> {
-    let start = Start {
-        principal: caller.clone(),
-        run: Some(run.clone()),
-        idempotency_key: None,
-        announced: None,
-        at_most: None,
-        from: None,
-    };
-    Ok(Ingest::begin(app, start).await?)
-}
-
-async fn finish(
-    ingest: Ingest,
-    mime_type: Option<String>,
-    fed: Result<(), ContentError>,
-) -> Result<AssetId, ContentError> {
-    let members = RawMembers { mime_type, delivery: Some("url".to_owned()), ..RawMembers::default() }.check();
-    match (fed, members) {
-        (Ok(()), Ok(members)) => Ok(ingest.finish(members).await?.view.record.id),
-        (Err(error), _) => {
-            ingest.abandon().await;
-            Err(error)
-        }
-        (_, Err(error)) => {
-            ingest.abandon().await;
-            Err(error.into())
-        }
-    }
-}
-
-/// So much base64 is decoded at once.
-const STEP: usize = 64 << 10;
-
-/// Decodes, gives each piece away, and says how many bytes there were: at least one.
-async fn decode(
-    text: &str,
-    path: &str,
-    mut give: impl AsyncFnMut(Bytes) -> Result<(), ContentError>,
-) -> Result<u64, ContentError> {
-    let bad = |bad: crate::base64::BadBase64| ContentError::Base64 { path: path.to_owned(), offset: bad.offset };
-    let (mut decoder, mut out, mut bytes) = (Decoder::new(), BytesMut::new(), 0);
-    for step in text.as_bytes().chunks(STEP) {
-        decoder.push(step, &mut out).map_err(bad)?;
-        bytes += out.len() as u64;
-        give(out.split().freeze()).await?;
-    }
-    decoder.finish(&mut out).map_err(bad)?;
-    bytes += out.len() as u64;
-    if !out.is_empty() {
-        give(out.freeze()).await?;
-    }
-    if bytes == 0 { Err(AssetError::Empty.into()) } else { Ok(bytes) }
 }
 
 /// The protocol's own name of a type.

@@ -197,20 +197,13 @@ impl<'a> Scanner<'a> {
         let Some(mut frame) = self.frames.pop() else {
             return Ok(());
         };
-        let judgement = frame.judge();
-        let has_source = frame.has_source();
-        self.end_carriers(&mut frame, judgement)?;
-        if judgement.is_typed {
-            for name in &frame.not_base64 {
-                self.finding_at(Some(name), "malformed", "no base64");
-            }
+        if let Some(parent) = self.frames.last_mut().filter(|parent| !parent.is_array && !frame.is_array) {
+            parent.note_object(&frame);
         }
-        if judgement.misses_source {
+        if frame.misses_source() {
             self.finding("source_missing", "media without url, base64 or mediaRef");
         }
-        if judgement.is_ambiguous {
-            self.finding("source_ambiguous", "media by more than one way");
-        }
+        self.end_carriers(&mut frame)?;
         if frame.redaction == (true, true) && self.frames.len() < 2 {
             self.finding_at(Some("redactionMode"), "malformed", "a redacted bundle is not passed through");
         }
@@ -222,9 +215,6 @@ impl<'a> Scanner<'a> {
             }
         }
         self.outer.note_object(&frame, &self.frames, self.offset, &mut self.found);
-        if let Some(parent) = self.frames.last_mut().filter(|parent| !parent.is_array && !frame.is_array) {
-            parent.note_object(&judgement, has_source);
-        }
         self.value_done(self.offset)
     }
 

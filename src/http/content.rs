@@ -17,7 +17,7 @@ use crate::remote::RemoteError;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NormalizeRequest {
-    /// The run that bytes are stored for.
+    /// The run that bytes are stored for, and that references every asset which the answer names; at most 1000 that are there already.
     run_id: String,
     /// Messages; the `content` of each is a string or a list of parts.
     #[schema(value_type = Vec<Object>)]

@@ -32,6 +32,9 @@ pub enum Unfit {
     },
 }
 
+/// Every modality beside text.
+const ALL: [&str; 3] = ["audio", "document", "image"];
+
 /// The modality of a part of that type: RFC names, and the one that the public suite sends.
 pub fn of_type(name: &str) -> Option<&'static str> {
     match name {
@@ -47,17 +50,21 @@ pub fn of_type(name: &str) -> Option<&'static str> {
 pub fn gate(messages: &[Value], allowed: &[&str]) -> Result<BTreeSet<&'static str>, Unfit> {
     let mut met = BTreeSet::new();
     for (position, message) in messages.iter().enumerate() {
-        let at = format!("/{position}/content");
-        match message.get("content") {
-            Some(Value::String(_)) => {
-                met.insert("text");
-            }
-            Some(Value::Array(parts)) => {
-                for (place, part) in parts.iter().enumerate() {
-                    met.insert(part_modality(part, format!("{at}/{place}"), allowed)?);
-                }
-            }
-            _ => return Err(Unfit::Malformed { at, expected: "a string or a list of parts" }),
+        note(message.get("content"), &format!("/{position}/content"), allowed, &mut met)?;
+    }
+    Ok(met)
+}
+
+/// The modalities of messages that were let through, or will be: every one is allowed, and a message may be without content, as one is
+/// that calls a tool.
+pub fn of_messages(messages: &[Value]) -> Result<BTreeSet<&'static str>, Unfit> {
+    let mut met = BTreeSet::new();
+    for (position, message) in messages.iter().enumerate() {
+        let Some(message) = message.as_object() else {
+            return Err(Unfit::Malformed { at: format!("/{position}"), expected: "a message, which is an object" });
+        };
+        if let Some(content) = message.get("content").filter(|content| !content.is_null()) {
+            note(Some(content), &format!("/{position}/content"), &ALL, &mut met)?;
         }
     }
     Ok(met)
@@ -70,6 +77,21 @@ pub fn requirements(modalities: &BTreeSet<&'static str>) -> Vec<&'static str> {
         .filter(|(modality, _)| modalities.contains(modality))
         .map(|(_, identifier)| identifier)
         .collect()
+}
+
+fn note(content: Option<&Value>, at: &str, allowed: &[&str], met: &mut BTreeSet<&'static str>) -> Result<(), Unfit> {
+    match content {
+        Some(Value::String(_)) => {
+            met.insert("text");
+        }
+        Some(Value::Array(parts)) => {
+            for (place, part) in parts.iter().enumerate() {
+                met.insert(part_modality(part, format!("{at}/{place}"), allowed)?);
+            }
+        }
+        _ => return Err(Unfit::Malformed { at: at.to_owned(), expected: "a string or a list of parts" }),
+    }
+    Ok(())
 }
 
 fn part_modality(part: &Value, at: String, allowed: &[&str]) -> Result<&'static str, Unfit> {

@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("base64", &[]),
     ("bundles", &["access", "app", "assets", "audit", "base64", "config", "json", "projection"]),
     ("config", &[]),
-    ("content", &["access", "app", "assets", "base64", "remote"]),
+    ("content", &["access", "app", "assets", "base64", "remote", "retention"]),
     ("error", &["access", "assets"]),
     (
         "http",

@@ -1,5 +1,7 @@
 //! Content parts, made ready for a log.
 
+use std::time::Duration;
+
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
@@ -117,6 +119,55 @@ async fn a_media_ref_is_resolved_inside_the_tenant() {
     let told = refused(&foreign.id).await;
     assert_eq!((told.status, &told.json()["details"]["unknown"]), (404, &json!(["/messages/0/content/1"])));
     assert_eq!(told, refused("ast_01arz3ndektsv4rrffq69g5fav").await);
+}
+
+#[tokio::test]
+async fn what_the_answer_names_lives_as_long_as_the_log_that_it_is_for() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let (own, other) = (owner.upload(png(3, 3)).await, owner.upload(png(4, 4)).await);
+    owner.put("/v1/runs/run-1", &json!({"status": "closed", "logRetentionSeconds": 60})).await;
+    let image = |name: &str, value: &str| json!({"type": "image", "mimeType": "image/png", name: value});
+    let parts = json!([
+        image("mediaRef", &format!("blob:{}", own.id)),
+        image("mediaRef", &format!("blob:{}", own.id)),
+        image("url", &other.url),
+    ]);
+
+    let told = normalize(&owner, &parts, &json!({"runId": "run-2", "fetch": true})).await;
+
+    assert_eq!(part(&told, 2)["mediaRef"], json!(format!("blob:{}", other.id)));
+    assert_eq!(Told::of(owner.get("/v1/runs/run-2").await).await.json()["assets"], 2);
+    host.advance(Duration::from_secs(61));
+    host.sweep().await;
+    for asset in [&own, &other] {
+        assert_eq!(owner.get(&format!("/v1/assets/{}/content", asset.id)).await.status(), 200);
+        assert_eq!(owner.show(asset).await["references"][0], "run-2");
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_referenced() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let own = owner.upload(png(3, 3)).await;
+    let named = |id: &str| json!({"type": "image", "mimeType": "image/png", "mediaRef": format!("blob:{id}")});
+    let run = json!({"runId": "run-2"});
+
+    let unknown = json!([named(&own.id), named("ast_01arz3ndektsv4rrffq69g5fav")]);
+    assert_eq!(normalize(&owner, &unknown, &run).await.status, 404);
+    assert_eq!(owner.get("/v1/runs/run-2").await.status(), 404);
+
+    // A URL that is left alone is somebody's words, even when it is one of ours.
+    let alone = json!([{"type": "image", "mimeType": "image/png", "url": own.url}]);
+    assert_eq!(part(&normalize(&owner, &alone, &run).await, 0), alone[0]);
+    assert_eq!(owner.show(&own).await["referenceCount"], 1);
+
+    owner.put("/v1/runs/run-2", &json!({})).await;
+    assert_eq!(owner.post("/v1/runs/run-2/erase", &json!({})).await.status(), 200);
+    let told = normalize(&owner, &json!([named(&own.id)]), &run).await;
+    assert_eq!((told.status, told.refusal()), (409, "run_erased".into()));
+    assert_eq!(owner.show(&own).await["referenceCount"], 1);
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ mod denied;
 mod documents;
 mod erase;
 mod faults;
+mod flat;
 mod forks;
 mod full_disk;
 mod gone_away;

@@ -1,9 +1,12 @@
 //! Large files, as `put` sends them: in parts, over lines that break, and after it was killed.
 
-use std::process::{Command, Stdio};
+use std::fs::File;
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
 
 use mediakeep::access::hash_secret;
 use reqwest::Method;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -67,6 +70,44 @@ async fn a_large_file_arrives_over_a_line_that_breaks_and_a_proxy_that_refuses()
     assert_eq!(remembered(&place), 0);
     assert!(server.stop().await.success());
     place.must_run(&["verify", "--deep"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bar_shows_on_a_terminal_how_far_it_is_and_nowhere_else() {
+    let place = Place::new();
+    let server = place.serve().await;
+    // The first goes in one request, the second in parts.
+    for (file, bytes) in [("small.bin", noise(4 * MIB, 8)), ("large.bin", noise(LARGE, 9))] {
+        place.write(file, bytes);
+        let (seen, put) = on_a_terminal(putting(&place, file, &server.url(""))).await;
+        assert_eq!((put.status.code(), put.stdout.is_empty()), (Some(0), false), "{seen}");
+        assert!(seen.contains(file) && seen.contains(" MiB/") && seen.contains("MiB/s"), "{seen:?}");
+        // It ends with an empty line: what the next program writes stands by itself.
+        assert!(seen.ends_with("\r\u{1b}[2K") || seen.trim_end().ends_with("\u{1b}[2K"), "{seen:?}");
+        let said = seen + &String::from_utf8_lossy(&put.stdout);
+        let secret = Server::key().rsplit('_').next().expect("a secret").to_owned();
+        assert!(!said.contains(&secret) && !said.to_ascii_lowercase().contains("bearer"), "{said:?}");
+
+        let put = run(putting(&place, file, &server.url(""))).await;
+        assert_eq!((put.code, put.stderr.as_str()), (0, ""));
+    }
+}
+
+/// Runs it with a terminal for its errors, and says what that showed.
+async fn on_a_terminal(mut command: Command) -> (String, Output) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it is ours");
+    let name = ptsname(&ours, Vec::new()).expect("its name").into_string().expect("text");
+    let theirs = File::options().read(true).write(true).open(name).expect("its other end");
+    let screen = tokio::task::spawn_blocking(move || {
+        let (mut ours, mut seen) = (File::from(ours), Vec::new());
+        // Once nobody has the other end any more there is nothing to be read, which is an error here.
+        let _ = ours.read_to_end(&mut seen);
+        String::from_utf8_lossy(&seen).into_owned()
+    });
+    let ended = tokio::task::spawn_blocking(move || command.env("TERM", "xterm").stderr(theirs).output());
+    let put = ended.await.expect("it does not panic").expect("it runs");
+    (screen.await.expect("it does not panic"), put)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

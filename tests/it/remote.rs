@@ -20,6 +20,7 @@ use crate::harness::told::Told;
 use crate::harness::{Caller, Host};
 
 mod hostile;
+mod unasked;
 
 /// Answers with each of these in turn, and then with the last for ever.
 #[derive(Debug)]

@@ -8,8 +8,9 @@ use utoipa::ToSchema;
 
 use crate::assets::members::outer_id;
 use crate::error::ApiError;
-use crate::http::body::{answer, json};
-use crate::http::extract::Anyone;
+use crate::http::body::{answer, json, json_up_to};
+use crate::http::extract::{Anyone, parts};
+use crate::openwop::modality::{self, Unfit};
 use crate::openwop::model_capability::{
     Dispatch, Fallback, MAX_REQUIRED, Model, Route, Verdict, evaluate as decide, is_identifier, is_provider,
 };
@@ -25,6 +26,10 @@ pub struct CapabilityRequest {
     /// Identifiers of what it needs, each once.
     #[schema(max_items = 32)]
     required: Vec<String>,
+    /// Messages that it will send, as they are normalized: a picture in them requires `vision-input` besides, a sound `audio-input`.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    messages: Option<Vec<Value>>,
     /// The model that it would be given.
     active: ActiveModel,
     /// The one that it declares instead.
@@ -82,9 +87,11 @@ pub struct LintAnswer {
 }
 
 /// Decides what a host does with a node whose model may lack what it needs.
-#[utoipa::path(post, operation_id = "evaluate_model_capabilities", path = "/v1/model-capabilities/evaluate", tag = "openwop", request_body = CapabilityRequest, responses((status = 200, body = CapabilityAnswer)), security(("bearer" = [])))]
+#[utoipa::path(post, operation_id = "evaluate_model_capabilities", path = "/v1/model-capabilities/evaluate", tag = "openwop", request_body = CapabilityRequest, responses((status = 200, body = CapabilityAnswer), (status = 400, body = crate::http::openapi::ErrorBody, description = "`unsupported_modality`: a part of `messages` is of no type that there is; or `validation_error`")), security(("bearer" = [])))]
 pub async fn evaluate(caller: Anyone, request: HttpRequest, payload: web::Payload) -> Result<HttpResponse, ApiError> {
-    let asked: CapabilityRequest = json(&request, payload, &caller.principal).await?;
+    // Its messages may carry their media.
+    let most = usize::try_from(parts(&request).settings.limits.max_json_bytes.0).unwrap_or(usize::MAX);
+    let asked: CapabilityRequest = json_up_to(&request, payload, &caller.principal, most).await?;
     let verdict = decide(&asked.checked()?);
     let error = (verdict.route == Route::Refuse).then(|| refusal(&verdict));
     Ok(answer(StatusCode::OK, &CapabilityAnswer { decision: verdict.route, event: event(&verdict), error }))
@@ -102,6 +109,21 @@ pub async fn lint(caller: Anyone, request: HttpRequest, payload: web::Payload) -
 /// The event as the log has it.
 pub fn event(verdict: &Verdict) -> Option<Value> {
     verdict.event.as_ref().map(|(name, payload)| json!({"type": name, "payload": payload}))
+}
+
+/// What is said of messages that cannot be looked at.
+pub fn unfit(unfit: Unfit) -> ApiError {
+    match unfit {
+        Unfit::Malformed { at, expected } => ApiError::validation(format!("messages{at}: expected {expected}")),
+        Unfit::Unsupported(part) => {
+            let needs = modality::requirements(&part.modality.into_iter().collect());
+            let message = "a part of this kind is not supported here";
+            ApiError::new(StatusCode::BAD_REQUEST, "unsupported_modality", message)
+                .with("path", format!("/messages{}", part.at))
+                .with("modality", part.modality)
+                .with("requiredModelCapabilities", needs)
+        }
+    }
 }
 
 fn refusal(verdict: &Verdict) -> Value {
@@ -128,13 +150,24 @@ impl CapabilityRequest {
         });
         Ok(Dispatch {
             node_id: outer_id("nodeId", self.node_id)?,
-            required: self.required,
+            required: with_implied(self.required, self.messages.as_deref().unwrap_or_default())?,
             active: model("active", self.active.provider, self.active.model, self.active.capabilities)?,
             fallback: fallback.transpose()?,
             substitution_supported: self.substitution_supported,
             redact: self.redact,
         })
     }
+}
+
+/// What is required, and behind it what the messages require that is not among it.
+fn with_implied(mut required: Vec<String>, messages: &[Value]) -> Result<Vec<String>, ApiError> {
+    let met = modality::of_messages(messages).map_err(unfit)?;
+    for implied in modality::requirements(&met) {
+        if !required.iter().any(|one| one == implied) {
+            required.push(implied.to_owned());
+        }
+    }
+    Ok(required)
 }
 
 fn model(member: &str, provider: String, model: String, capabilities: Vec<String>) -> Result<Model, ApiError> {

@@ -307,3 +307,21 @@ pub async fn two_assets_of_equal_bytes(index: Subject) -> [crate::AssetId; 2] {
     let at = stage::day(0);
     [owner.upload(Some("run-1"), "bytes", at).await.record.id, owner.upload(Some("run-1"), "bytes", at).await.record.id]
 }
+
+/// The run `run-1` of tenant `acme` with an end, and so many assets: a backend may count what it costs to extend it.
+pub async fn a_run_of(index: Subject, assets: usize) {
+    let owner = stage::Owner::of(&index, "acme");
+    owner.run_until("run-1", stage::day(5), stage::day(0)).await;
+    let all: Vec<usize> = (0..assets).collect();
+    for some in all.chunks(100) {
+        let uploads = some.iter().map(async |n| {
+            owner.upload(Some("run-1"), &format!("bytes {n}"), stage::day(0)).await;
+        });
+        futures_util::future::join_all(uploads).await;
+    }
+}
+
+/// Extends that run.
+pub async fn that_run_is_extended(index: Subject) {
+    stage::Owner::of(&index, "acme").run_until("run-1", stage::day(9), stage::day(4)).await;
+}

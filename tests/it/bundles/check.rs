@@ -122,6 +122,7 @@ async fn what_cannot_be_read_is_malformed() {
     let owner = host.owner("acme");
     for (outputs, path) in [
         (json!({"base64": "no base64!", "mimeType": "image/png"}), "/base64"),
+        (json!({"base64": "no base64!", "bytes": 7}), "/base64"),
         (json!({"u": "data:image/png;base64,AAAAA"}), "/u"),
         (json!({"u": host.url("/a/e30.e30.AAAA")}), "/u"),
     ] {

@@ -46,6 +46,81 @@ async fn every_form_of_inlined_media_becomes_its_bound_url() {
 }
 
 #[tokio::test]
+async fn media_need_no_type_beside_them_where_something_else_says_what_they_are() {
+    let host = host().await;
+    let owner = host.owner("acme");
+    let picture = png(5, 5);
+    let code = BASE64.encode(&picture);
+    let size = picture.len();
+    let long = "x".repeat(300);
+    let hint = json!({"rendering": {"mimeType": "image/png"}});
+    let outputs = json!([
+        {"type": "media.image", "payload": {"bytes": size, "base64": code}, "meta": hint},
+        {"type": "media.image", "payload": {"base64": code}},
+        {"payload": {"contentBase64": code, "url": null, "mimeType": null}, "type": "media.image"},
+        {"data": {"raw": code, "mimeType": ""}, "type": "media.file"},
+        {"bytes": 70.5e0, "base64": code},
+        {"bytes": 1, "data": code},
+        {"bytes": 3, "data": "abcd"},
+        {"base64": code, "mimeType": null},
+        {"data": code, "mimeType": long},
+    ]);
+
+    let answer = scrubbed(&owner, &bundle(&outputs)).await;
+
+    let out = answer.pointer(&format!("/bundle{OUTPUTS}")).expect("outputs");
+    let url = text(&out[0]["payload"]["url"]);
+    assert_eq!(
+        out,
+        &json!([
+            {"type": "media.image", "payload": {"bytes": size, "url": url}, "meta": hint},
+            {"type": "media.image", "payload": {"url": url}},
+            {"payload": {"contentBase64": null, "url": url, "mimeType": null}, "type": "media.image"},
+            {"data": {"url": url, "mimeType": ""}, "type": "media.file"},
+            {"bytes": 70.5e0, "url": url},
+            {"bytes": 1, "url": url},
+            {"bytes": 3, "url": out[6]["url"]},
+            {"url": url, "mimeType": null},
+            {"url": url, "mimeType": long},
+        ])
+    );
+    assert_eq!(answer["scrub"], json!({"stored": 2, "rewritten": 9, "findings": []}));
+    let content = owner.get(&url).await;
+    assert_eq!(content.headers()["content-type"], "image/png");
+    assert_eq!(Told::of(content).await.body, picture);
+    let again = scrubbed(&owner, &answer["bundle"]).await;
+    assert_eq!(without_manifest(&again["bundle"]), without_manifest(&answer["bundle"]));
+    assert_eq!(again["scrub"]["stored"], 0);
+    let found = findings(&owner, &bundle(&outputs)).await;
+    let inline = found.iter().filter(|(code, _)| code == "inline_media").count();
+    assert_eq!(inline, 9, "{found:?}");
+    assert!(found.contains(&("inline_media".into(), format!("{OUTPUTS}/0/payload/base64"))), "{found:?}");
+    assert!(found.contains(&("inline_media".into(), format!("{OUTPUTS}/1/payload/base64"))), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_text_that_is_base64_by_chance_stays() {
+    let host = host().await;
+    let owner = host.owner("acme");
+    let digest = "0".repeat(128);
+    let outputs = json!([
+        {"data": "abcd"},
+        {"raw": digest, "bytes": 184_320},
+        {"data": "test", "bytes": 4},
+        {"data": "abcd", "mimeType": null},
+        {"base64": "abcd"},
+        {"payload": {"data": "abcd", "base64": "abcd"}, "type": "node.completed"},
+        {"type": "media.image", "other": {"data": "abcd"}},
+        {"data": "abcd", "bytes": "3"},
+        {"type": "media.image", "payload": [{"data": "abcd"}]},
+    ]);
+    let answer = scrubbed(&owner, &bundle(&outputs)).await;
+    assert_eq!(answer.pointer(&format!("/bundle{OUTPUTS}")), Some(&outputs));
+    assert_eq!(answer["scrub"], json!({"stored": 0, "rewritten": 0, "findings": []}));
+    assert_eq!(findings(&owner, &bundle(&outputs)).await, []);
+}
+
+#[tokio::test]
 async fn data_urls_are_found_wherever_they_stand() {
     let host = host().await;
     let owner = host.owner("acme");

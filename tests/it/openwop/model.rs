@@ -85,6 +85,51 @@ async fn a_node_that_no_model_is_for_is_refused_and_the_log_is_told() {
 }
 
 #[tokio::test]
+async fn what_the_messages_hold_is_required_too() {
+    let host = Host::start().await;
+    let (image, sound) =
+        (json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(2 << 20)}), json!({"type": "audio"}));
+    let messages = |parts: Value| json!([{"role": "assistant", "content": null}, {"role": "user", "content": parts}]);
+    for (required, parts, missing) in [
+        (json!([]), json!([{"type": "text", "text": "a"}, {"type": "file"}]), json!(null)),
+        (json!([]), json!("words"), json!(null)),
+        (json!([]), json!([image, image]), json!(["vision-input"])),
+        (json!(["reasoning"]), json!([image, sound]), json!(["reasoning", "audio-input", "vision-input"])),
+        (json!(["vision-input", "a"]), json!([sound, image]), json!(["vision-input", "a", "audio-input"])),
+    ] {
+        let mut body = asked(&[], Value::Null);
+        body["required"] = required;
+        body["messages"] = messages(parts);
+        let told = decide(&host, &body).await;
+        assert_eq!(told["event"]["payload"]["missingCapabilities"], missing);
+    }
+    // The fallback is held against what they require as well.
+    let mut body = asked(&[], fallback(&["vision-input"], true));
+    body["required"] = json!([]);
+    body["messages"] = messages(json!([image]));
+    assert_eq!(decide(&host, &body).await["decision"], "substitute");
+    body["messages"] = messages(json!([image, sound]));
+    assert_eq!(decide(&host, &body).await["decision"], "refuse");
+}
+
+#[tokio::test]
+async fn messages_that_are_none_are_refused() {
+    let host = Host::start().await;
+    for (messages, code) in [
+        (json!({}), "validation_error"),
+        (json!(["words"]), "validation_error"),
+        (json!([{"content": 7}]), "validation_error"),
+        (json!([{"content": [{}]}]), "validation_error"),
+        (json!([{"content": [{"type": "video"}]}]), "unsupported_modality"),
+    ] {
+        let mut body = asked(&[], Value::Null);
+        body["messages"] = messages;
+        let told = Told::of(host.owner("acme").post(EVALUATE, &body).await).await;
+        assert_eq!((told.status, told.refusal()), (400, code.into()), "{}", body["messages"]);
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_question_is_refused_with_its_member() {
     let host = Host::start().await;
     let many: Vec<String> = (0..33).map(|n| format!("a{n}")).collect();

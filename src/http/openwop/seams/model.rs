@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::Seam;
 use crate::error::ApiError;
 use crate::http::body::{answer, typed};
-use crate::http::openwop::model::event;
-use crate::openwop::modality::{self, Unfit};
+use crate::http::openwop::model::{event, unfit};
+use crate::openwop::modality;
 use crate::openwop::model_capability::{self, Dispatch, Fallback, Model, Route, Verdict};
 
 /// Messages to a model.
@@ -28,24 +28,10 @@ pub(super) async fn call(seam: &Seam, payload: web::Payload) -> Result<HttpRespo
         return Err(ApiError::validation("messages: at least one"));
     }
     let allowed: Vec<&str> = call.modalities.iter().map(String::as_str).collect();
-    match modality::gate(&call.messages, &allowed) {
-        Ok(met) => {
-            let needs = modality::requirements(&met);
-            let told = json!({"accepted": true, "modalities": met, "requiredModelCapabilities": needs});
-            Ok(answer(StatusCode::OK, &told))
-        }
-        Err(Unfit::Malformed { at, expected }) => {
-            Err(ApiError::validation(format!("messages{at}: expected {expected}")))
-        }
-        Err(Unfit::Unsupported(part)) => {
-            let needs = modality::requirements(&part.modality.into_iter().collect());
-            let message = "a part of this kind is not supported here";
-            Err(ApiError::new(StatusCode::BAD_REQUEST, "unsupported_modality", message)
-                .with("path", format!("/messages{}", part.at))
-                .with("modality", part.modality)
-                .with("requiredModelCapabilities", needs))
-        }
-    }
+    let met = modality::gate(&call.messages, &allowed).map_err(unfit)?;
+    let needs = modality::requirements(&met);
+    let told = json!({"accepted": true, "modalities": met, "requiredModelCapabilities": needs});
+    Ok(answer(StatusCode::OK, &told))
 }
 
 /// A node and its model, as the suite asks.

@@ -17,6 +17,7 @@ use crate::record::AssetState;
 use crate::testing;
 
 mod again;
+mod extended;
 mod plans;
 mod silence;
 

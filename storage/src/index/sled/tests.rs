@@ -284,4 +284,5 @@ async fn a_dropped_asset_leaves_no_rows_of_its_own() {
 }
 
 mod earlier;
+mod extended;
 mod killed;

@@ -73,3 +73,4 @@ mod sweep;
 mod tenancy;
 mod urls;
 mod usage;
+mod verify;

@@ -174,6 +174,11 @@ impl App {
         self.database.as_ref().map_or(0, |database| database.retries())
     }
 
+    /// Whether other processes may have the index too.
+    pub fn shares_index(&self) -> bool {
+        self.database.is_some()
+    }
+
     /// Ends the connections of an index that has any. Nothing may need the index any more.
     pub async fn close(&self) {
         if let Some(database) = &self.database {

@@ -225,12 +225,16 @@ async fn take_doomed(app: &App) -> Result<Vec<Doomed>, StorageError> {
 const SIGNS_OF_LIFE: SignedDuration = SignedDuration::from_secs(60);
 
 /// An upload that has shown no life since then is nobody's any more.
-///
-/// However short the grace: what has shown life since this process began may be one of its own.
 fn silent_since(app: &App, now: Timestamp) -> Timestamp {
-    let grace = app.settings.retention.orphan_grace.0;
-    let nobodys = after(now, -grace).min(app.started_at);
-    nobodys.max(after(now, -grace.max(SIGNS_OF_LIFE)))
+    let alone_since = (!app.shares_index()).then_some(app.started_at);
+    nobodys_since(app.settings.retention.orphan_grace.0, alone_since, now)
+}
+
+/// However short the grace: what another process has begun may go on, and shows life in its time. Of an index that no other process has,
+/// whatever was silent since this one began is nobody's, and only its own go on.
+fn nobodys_since(grace: SignedDuration, alone_since: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    let patient = after(now, -grace.max(SIGNS_OF_LIFE));
+    alone_since.map_or(patient, |since| after(now, -grace).min(since).max(patient))
 }
 
 /// Says whether the bytes are gone, and what an upload that came to nothing has left beside them.
@@ -257,4 +261,29 @@ async fn remove_from_store(app: &App, doomed: &Doomed) -> Result<(), StorageErro
         app.blobs.remove_records(tenant, RecordOf::Asset(asset), None).await?;
     }
     app.blobs.remove(tenant, doomed.blob).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_of_another_process_is_nobodys_only_once_its_signs_of_life_have_stopped() {
+        let at = |second| Timestamp::from_second(second).expect("a time in range");
+        for (grace, alone_since, right) in [
+            // Others have the index too: three signs of life are waited for, whenever this process began.
+            (0, None, 940),
+            (20, None, 940),
+            (60, None, 940),
+            (3_600, None, -2_600),
+            // Nobody else has it: what was silent before this process began is nobody's.
+            (0, Some(990), 990),
+            (20, Some(990), 980),
+            (0, Some(100), 940),
+            (3_600, Some(990), -2_600),
+        ] {
+            let found = nobodys_since(SignedDuration::from_secs(grace), alone_since.map(at), at(1_000));
+            assert_eq!(found, at(right), "grace {grace}, alone since {alone_since:?}");
+        }
+    }
 }

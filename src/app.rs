@@ -26,10 +26,12 @@ use crate::config::{ConfigError, Settings};
 use crate::remote::Remote;
 use crate::telemetry::{Metrics, RequestIds};
 
+pub mod daily;
 pub mod gate;
 pub mod held;
 mod stores;
 
+use daily::Daily;
 use gate::Gate;
 use held::Held;
 use stores::Stores;
@@ -73,6 +75,8 @@ pub struct App {
     pub held: Held,
     /// Fetches from elsewhere, if that is allowed.
     pub remote: Remote,
+    /// When sealed bytes without a row were last looked for.
+    pub strays_sought: Daily,
     /// Looks at bytes.
     pub inspector: Inspector,
     /// What every URL begins with, without a slash at the end.
@@ -150,6 +154,7 @@ impl App {
             gate: Gate::new(settings.limits.uploads_per_tenant as usize),
             held: Held::new(settings.limits.max_json_bytes.0),
             remote: Remote::default(),
+            strays_sought: Daily::default(),
             inspector: Inspector::new(Patience::default(), metrics.inspections()),
             metrics,
             paid: Paid::default(),

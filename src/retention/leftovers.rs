@@ -44,7 +44,7 @@ pub async fn take_back(app: &App, now: Timestamp) -> Result<u64, StorageError> {
 }
 
 /// Whether the index knows of the blob, announced, held or doomed.
-async fn has_row(index: &dyn AssetIndex, tenant: &TenantId, blob: BlobKey) -> Result<bool, StorageError> {
+pub(super) async fn has_row(index: &dyn AssetIndex, tenant: &TenantId, blob: BlobKey) -> Result<bool, StorageError> {
     // Of the one key that has none before it nothing is known, and so nothing is taken.
     Ok(blob.to_bytes() == [0; 16] || row(index, tenant, blob).await?.is_some())
 }

@@ -13,7 +13,7 @@ use mediakeep_storage::{StorageError, Timestamp, fault};
 use serde::Serialize;
 use tracing::{info, warn};
 
-use super::{artifacts, late, leftovers, owed, runs};
+use super::{artifacts, late, leftovers, owed, runs, strays};
 use crate::app::App;
 use crate::assets::library::{forget, put_end_record};
 use crate::assets::resumable;
@@ -43,6 +43,8 @@ pub struct Report {
     pub dropped: u64,
     /// Old claims, answers and revocations.
     pub tidied: u64,
+    /// Sealed bytes of which nobody knew: they go after the grace for orphans.
+    pub strays: u64,
 }
 
 /// One sweep, from what is due first to what is due now.
@@ -79,6 +81,10 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
     match leftovers::take_back(app, now).await {
         Ok(left) => app.metrics.left_over(left),
         Err(error) => warn!(error = %error, "what uploads have left was not looked for: {error}"),
+    }
+    match strays::announce(app, now).await {
+        Ok(found) => report.strays = found.announced,
+        Err(error) => warn!(error = %error, "bytes without a row were not looked for: {error}"),
     }
     app.metrics.swept();
     app.metrics.expired(report.expired);

@@ -7,7 +7,7 @@
 //! looks. So whatever looks like a loss is looked up once more, and named only if its rows still say that the bytes are there: rows go
 //! before bytes do and come after them, so bytes that were not there then are lost.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures_util::TryStreamExt;
 use mediakeep_storage::blob::Stored;
@@ -15,7 +15,7 @@ use mediakeep_storage::quota::Counted;
 use mediakeep_storage::{AssetRecord, BlobKey, Digest, StorageError, TenantId};
 use ring::digest::{Context, SHA256};
 
-use super::leftovers;
+use super::{leftovers, strays};
 use crate::app::App;
 
 /// How closely the bytes are looked at.
@@ -44,6 +44,8 @@ pub struct Findings {
     pub miscounted: Vec<(TenantId, Counted)>,
     /// Bytes without a row: an upload that was cut off, or strays.
     pub pending: Vec<(TenantId, BlobKey)>,
+    /// Those of them that a recovery record names: an index that is made anew would have them.
+    pub recorded: Vec<(TenantId, BlobKey)>,
 }
 
 impl Findings {
@@ -91,11 +93,31 @@ pub async fn verify(app: &App, depth: Depth) -> Result<Findings, StorageError> {
     let mut stored = app.blobs.blobs();
     while let Some(Stored { tenant, blob, .. }) = stored.try_next().await? {
         let name = (tenant, blob);
-        if !sizes.named.contains(&name) && leftovers::row(&*app.index, &name.0, name.1).await?.is_none() {
+        if !sizes.named.contains(&name) && is_stray(app, &name).await? {
             findings.pending.push(name);
         }
     }
+    findings.recorded = recorded(app, &findings.pending).await?;
     Ok(findings)
+}
+
+/// Those of the blobs without a row that a recovery record names.
+async fn recorded(app: &App, pending: &[(TenantId, BlobKey)]) -> Result<Vec<(TenantId, BlobKey)>, StorageError> {
+    let mut of_tenants = BTreeMap::<TenantId, Vec<BlobKey>>::new();
+    for (tenant, blob) in pending {
+        of_tenants.entry(tenant.clone()).or_default().push(*blob);
+    }
+    let mut found = Vec::new();
+    for (tenant, blobs) in of_tenants {
+        let named = strays::sort(app, &tenant, blobs).await?.named;
+        found.extend(named.into_iter().map(|blob| (tenant.clone(), blob)));
+    }
+    Ok(found)
+}
+
+/// Whether the blob has no row and is there all the same: of one that has gone since it was listed the bytes went first.
+async fn is_stray(app: &App, (tenant, blob): &(TenantId, BlobKey)) -> Result<bool, StorageError> {
+    Ok(leftovers::row(&*app.index, tenant, *blob).await?.is_none() && app.blobs.size(tenant, *blob).await?.is_some())
 }
 
 /// Whether the index says now that the blob's bytes are there.

@@ -66,6 +66,7 @@ mod silent_database;
 mod slow;
 mod smoke;
 mod sniffer;
+mod strays;
 mod streams;
 mod stress;
 mod surfaces;

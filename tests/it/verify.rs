@@ -9,7 +9,7 @@ use crate::harness::Host;
 use crate::harness::bytes::noise;
 
 /// How often the two are compared.
-const LOOKS: usize = 30;
+const LOOKS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_comes_and_goes_while_index_and_store_are_compared_is_no_loss() {

@@ -26,11 +26,13 @@ use crate::config::{ConfigError, Settings};
 use crate::remote::Remote;
 use crate::telemetry::{Metrics, RequestIds};
 
+pub mod daily;
 pub mod gate;
 pub mod health;
 pub mod held;
 mod stores;
 
+use daily::Daily;
 use gate::Gate;
 use health::Health;
 use held::Held;
@@ -77,6 +79,8 @@ pub struct App {
     pub held: Held,
     /// Fetches from elsewhere, if that is allowed.
     pub remote: Remote,
+    /// When sealed bytes without a row were last looked for.
+    pub strays_sought: Daily,
     /// Looks at bytes.
     pub inspector: Inspector,
     /// What every URL begins with, without a slash at the end.
@@ -155,6 +159,7 @@ impl App {
             gate: Gate::new(settings.limits.uploads_per_tenant as usize),
             held: Held::new(settings.limits.max_json_bytes.0),
             remote: Remote::default(),
+            strays_sought: Daily::default(),
             inspector: Inspector::new(Patience::default(), metrics.inspections()),
             metrics,
             paid: Paid::default(),
@@ -177,6 +182,11 @@ impl App {
     /// How many transitions the database has refused because of others beside them, and that were done again.
     pub fn index_retries(&self) -> u64 {
         self.database.as_ref().map_or(0, |database| database.retries())
+    }
+
+    /// Whether other processes may have the index too.
+    pub fn shares_index(&self) -> bool {
+        self.database.is_some()
     }
 
     /// Ends the connections of an index that has any. Nothing may need the index any more.

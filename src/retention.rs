@@ -12,5 +12,6 @@ pub mod leftovers;
 pub mod owed;
 pub mod rebuild;
 pub mod runs;
+pub mod strays;
 pub mod sweep;
 pub mod verify;

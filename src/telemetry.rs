@@ -35,6 +35,7 @@ pub struct Metrics {
     failed_blobs: Counter,
     mended_blobs: Counter,
     left_over: Gauge,
+    without_row: Gauge,
     unconfirmed_aborts: Counter<u64, AtomicU64>,
     reads_not_logged: Counter<u64, AtomicU64>,
     denials_not_logged: Counter,
@@ -99,6 +100,7 @@ impl Metrics {
             failed_blobs: Counter::default(),
             mended_blobs: Counter::default(),
             left_over: Gauge::default(),
+            without_row: Gauge::default(),
             unconfirmed_aborts: Counter::default(),
             reads_not_logged: Counter::default(),
             denials_not_logged: Counter::default(),
@@ -157,6 +159,11 @@ impl Metrics {
             "mediakeep_uploads_left_over",
             "Uploads to the store, begun more than a day ago, that the last sweep found neither complete nor aborted",
             self.left_over.clone(),
+        );
+        registry.register(
+            "mediakeep_blobs_without_row",
+            "Blobs older than a day without a row in the index, which stay since a recovery record names them or does not read",
+            self.without_row.clone(),
         );
         registry.register(
             "mediakeep_store_aborts_unconfirmed",
@@ -242,6 +249,11 @@ impl Metrics {
     /// So many uploads that were begun long ago were left after a sweep.
     pub fn left_over(&self, uploads: u64) {
         self.left_over.set(i64::try_from(uploads).unwrap_or(i64::MAX));
+    }
+
+    /// So many blobs have no row and stay.
+    pub fn blobs_without_row(&self, blobs: u64) {
+        self.without_row.set(i64::try_from(blobs).unwrap_or(i64::MAX));
     }
 
     /// So many aborts were not confirmed since the start.

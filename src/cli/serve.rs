@@ -41,18 +41,19 @@ pub(crate) async fn until_told(running: Running) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A slip in the settings must not end a thousand assets before anybody has looked. Who accepts so many accepts fewer.
+/// A slip in the settings must not end a thousand assets before anybody has looked; what is due without one needs nobody's leave. Who
+/// accepts so many accepts fewer.
 async fn check_expiry(settings: &Settings, accepted: Option<usize>) -> Result<(), Failure> {
     app::callers(settings)?;
     if !settings.keys.ring.exists() {
         return Ok(());
     }
     let app = App::open(settings.clone(), Clock::System, "").await?;
-    let due = late::count(&app).await?;
+    let due = late::count_unforeseen(&app).await?;
     app.close().await;
     if due > accepted.unwrap_or(0).max(UNASKED_EXPIRY) {
         return Err(Failure::BadUse(format!(
-            "{due} assets would expire at once under these settings: look at `mediakeep sweep --dry-run`, then start with --accept-expiry {due}"
+            "{due} assets would expire at once that would go on under the settings of before: look at `mediakeep sweep --dry-run`, then start with --accept-expiry {due}"
         )));
     }
     Ok(())

@@ -33,12 +33,20 @@ pub(crate) async fn verify(config: Option<&Path>, depth: Depth) -> Result<(), Fa
             println!("{tenant} {blob}: {what}");
         }
     }
+    for (tenant, blob) in &findings.recorded {
+        println!("{tenant} {blob}: a recovery record names it, `index rebuild` would bring it back");
+    }
     for (tenant, Counted { kept, counted }) in &findings.miscounted {
         println!(
             "{tenant}: its use is kept as {} bytes of {} assets, and its rows come to {} bytes of {}",
             kept.bytes, kept.assets, counted.bytes, counted.assets
         );
     }
-    println!("{} blobs compared, {} without a row (pending)", findings.blobs, findings.pending.len());
+    println!(
+        "{} blobs compared, {} without a row (pending), {} of which recovery records name",
+        findings.blobs,
+        findings.pending.len(),
+        findings.recorded.len()
+    );
     if findings.is_clean() { Ok(()) } else { Err(Failure::Found) }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use futures_util::future::join_all;
 use jiff::SignedDuration;
-use mediakeep_storage::retention::{Stake, Until, after};
+use mediakeep_storage::retention::{Stake, Terms, Until, after};
 use mediakeep_storage::{AssetRecord, RunId, StorageError, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,11 @@ impl Noted {
     fn longest(self, other: Self) -> Self {
         Self { unreferenced: self.unreferenced.max(other.unreferenced), grace: self.grace.max(other.grace) }
     }
+
+    /// Whether none of these is longer than the other ones.
+    fn is_within(self, other: Self) -> bool {
+        self.longest(other) == other
+    }
 }
 
 /// What the store says; `None` if it says nothing that reads.
@@ -66,6 +71,25 @@ pub async fn note_longer(app: &App) -> Result<(), StorageError> {
     }
 }
 
+/// How many assets a sweep would end only because terms have become shorter: under the noted ones they would go on. Where the store has
+/// no note nobody knows, and all count that a sweep would end.
+///
+/// The note has all the terms that end what is there already. A run's default end is an instant in its row from the closing or reference
+/// that set it: a shorter `default_run_log`, common or a tenant's own, counts for later ones alone.
+pub async fn count_unforeseen(app: &App) -> Result<usize, StorageError> {
+    let Some(before) = noted(app).await? else {
+        return count(app).await;
+    };
+    if before.is_within(Noted::of(app)) {
+        return Ok(0);
+    }
+    let (mut walk, mut count) = (Walk::new(app), 0);
+    while let Some(past) = walk.next().await? {
+        count += walk.going_on_under(before, &past).await?;
+    }
+    Ok(count)
+}
+
 /// How many assets a sweep would end now; changes nothing.
 pub async fn count(app: &App) -> Result<usize, StorageError> {
     if !are_shorter(app).await? {
@@ -80,7 +104,7 @@ pub async fn count(app: &App) -> Result<usize, StorageError> {
 
 async fn are_shorter(app: &App) -> Result<bool, StorageError> {
     let now = Noted::of(app);
-    Ok(noted(app).await?.is_none_or(|before| before.longest(now) != now))
+    Ok(noted(app).await?.is_none_or(|before| !before.is_within(now)))
 }
 
 /// Ends what is past its floor and would be looked at late, if the terms have become shorter; says what ended.
@@ -177,7 +201,27 @@ impl<'a> Walk<'a> {
     }
 
     async fn is_past(&self, record: &AssetRecord) -> Result<bool, StorageError> {
-        let view = self.app.index.view(&record.tenant, record.id, &self.app.terms(&record.tenant)).await?;
+        self.is_past_under(record, &self.app.terms(&record.tenant)).await
+    }
+
+    async fn is_past_under(&self, record: &AssetRecord, terms: &Terms) -> Result<bool, StorageError> {
+        let view = self.app.index.view(&record.tenant, record.id, terms).await?;
         Ok(view.is_some_and(|view| view.record.is_live() && view.floor.until.is_past(self.now)))
+    }
+
+    /// How many of these would not be past their floor under other terms.
+    async fn going_on_under(&self, other: Noted, records: &[AssetRecord]) -> Result<usize, StorageError> {
+        let mut count = 0;
+        for some in records.chunks(SIDE_BY_SIDE) {
+            let looks = some.iter().map(async |record| {
+                let terms =
+                    Terms { unreferenced: other.unreferenced, grace: other.grace, ..self.app.terms(&record.tenant) };
+                self.is_past_under(record, &terms).await
+            });
+            for is_past in join_all(looks).await {
+                count += usize::from(!is_past?);
+            }
+        }
+        Ok(count)
     }
 }

@@ -6,6 +6,7 @@
 
 use futures_util::TryStreamExt;
 use jiff::SignedDuration;
+use mediakeep_storage::index::BlobRow;
 use mediakeep_storage::retention::after;
 use mediakeep_storage::{AssetIndex, BlobKey, StorageError, TenantId, Timestamp};
 use tracing::{info, warn};
@@ -43,12 +44,22 @@ pub async fn take_back(app: &App, now: Timestamp) -> Result<u64, StorageError> {
 }
 
 /// Whether the index knows of the blob, announced, held or doomed.
-async fn has_row(index: &dyn AssetIndex, tenant: &TenantId, blob: BlobKey) -> Result<bool, StorageError> {
+pub(super) async fn has_row(index: &dyn AssetIndex, tenant: &TenantId, blob: BlobKey) -> Result<bool, StorageError> {
+    // Of the one key that has none before it nothing is known, and so nothing is taken.
+    Ok(blob.to_bytes() == [0; 16] || row(index, tenant, blob).await?.is_some())
+}
+
+/// What the index knows of the blob now.
+pub(super) async fn row(
+    index: &dyn AssetIndex,
+    tenant: &TenantId,
+    blob: BlobKey,
+) -> Result<Option<BlobRow>, StorageError> {
     // Rows come in the order of keys, so it is the first behind the key before it.
     let Some(before) = u128::from_be_bytes(blob.to_bytes()).checked_sub(1) else {
-        return Ok(true);
+        return Ok(None);
     };
     let before = (tenant.clone(), BlobKey::from_bytes(before.to_be_bytes()));
-    let next = index.blobs(Some(before), 1).await?;
-    Ok(next.first().is_some_and(|row| row.tenant == *tenant && row.blob == blob))
+    let next = index.blobs(Some(before), 1).await?.pop();
+    Ok(next.filter(|row| row.tenant == *tenant && row.blob == blob))
 }

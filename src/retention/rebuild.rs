@@ -238,10 +238,15 @@ async fn announce_orphans(
             report.doubtful += 1;
         } else {
             report.orphans += 1;
-            app.index.begin_upload(&tenant, UploadIntent { blob, alive_at: app.now(), asset: None }).await?;
+            announce_orphan(app, &tenant, blob).await?;
         }
     }
     Ok(())
+}
+
+/// Announces a blob of which the index knows nothing as an upload that has just fallen silent; of one that has a row by now, nothing changes.
+pub(super) async fn announce_orphan(app: &App, tenant: &TenantId, blob: BlobKey) -> Result<(), StorageError> {
+    app.index.begin_upload(tenant, UploadIntent { blob, alive_at: app.now(), asset: None }).await
 }
 
 /// What they say; what does not read is named in the report.

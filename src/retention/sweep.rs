@@ -13,7 +13,7 @@ use mediakeep_storage::{StorageError, Timestamp, fault};
 use serde::Serialize;
 use tracing::{info, warn};
 
-use super::{artifacts, late, leftovers, owed, runs};
+use super::{artifacts, late, leftovers, owed, runs, strays};
 use crate::app::App;
 use crate::assets::library::{forget, put_end_record};
 use crate::assets::resumable;
@@ -43,6 +43,8 @@ pub struct Report {
     pub dropped: u64,
     /// Old claims, answers and revocations.
     pub tidied: u64,
+    /// Sealed bytes of which nobody knew: they go after the grace for orphans.
+    pub strays: u64,
 }
 
 /// One sweep, from what is due first to what is due now.
@@ -79,6 +81,10 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
     match leftovers::take_back(app, now).await {
         Ok(left) => app.metrics.left_over(left),
         Err(error) => warn!(error = %error, "what uploads have left was not looked for: {error}"),
+    }
+    match strays::announce(app, now).await {
+        Ok(found) => report.strays = found.announced,
+        Err(error) => warn!(error = %error, "bytes without a row were not looked for: {error}"),
     }
     app.metrics.swept();
     app.metrics.expired(report.expired);
@@ -225,12 +231,16 @@ async fn take_doomed(app: &App) -> Result<Vec<Doomed>, StorageError> {
 const SIGNS_OF_LIFE: SignedDuration = SignedDuration::from_secs(60);
 
 /// An upload that has shown no life since then is nobody's any more.
-///
-/// However short the grace: what has shown life since this process began may be one of its own.
 fn silent_since(app: &App, now: Timestamp) -> Timestamp {
-    let grace = app.settings.retention.orphan_grace.0;
-    let nobodys = after(now, -grace).min(app.started_at);
-    nobodys.max(after(now, -grace.max(SIGNS_OF_LIFE)))
+    let alone_since = (!app.shares_index()).then_some(app.started_at);
+    nobodys_since(app.settings.retention.orphan_grace.0, alone_since, now)
+}
+
+/// However short the grace: what another process has begun may go on, and shows life in its time. Of an index that no other process has,
+/// whatever was silent since this one began is nobody's, and only its own go on.
+fn nobodys_since(grace: SignedDuration, alone_since: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    let patient = after(now, -grace.max(SIGNS_OF_LIFE));
+    alone_since.map_or(patient, |since| after(now, -grace).min(since).max(patient))
 }
 
 /// Says whether the bytes are gone, and what an upload that came to nothing has left beside them.
@@ -257,4 +267,29 @@ async fn remove_from_store(app: &App, doomed: &Doomed) -> Result<(), StorageErro
         app.blobs.remove_records(tenant, RecordOf::Asset(asset), None).await?;
     }
     app.blobs.remove(tenant, doomed.blob).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_of_another_process_is_nobodys_only_once_its_signs_of_life_have_stopped() {
+        let at = |second| Timestamp::from_second(second).expect("a time in range");
+        for (grace, alone_since, right) in [
+            // Others have the index too: three signs of life are waited for, whenever this process began.
+            (0, None, 940),
+            (20, None, 940),
+            (60, None, 940),
+            (3_600, None, -2_600),
+            // Nobody else has it: what was silent before this process began is nobody's.
+            (0, Some(990), 990),
+            (20, Some(990), 980),
+            (0, Some(100), 940),
+            (3_600, Some(990), -2_600),
+        ] {
+            let found = nobodys_since(SignedDuration::from_secs(grace), alone_since.map(at), at(1_000));
+            assert_eq!(found, at(right), "grace {grace}, alone since {alone_since:?}");
+        }
+    }
 }

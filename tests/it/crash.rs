@@ -80,6 +80,7 @@ async fn killed_again_and_again(kills: usize) -> usize {
     }
     let assets = assets(&server).await;
     assert!(server.stop().await.success());
+    place.index().uploads_fall_silent().await;
     place.must_run(&["sweep"]);
     let verified = place.must_run(&["verify"]);
     assert!(verified.stdout.contains(", 0 without a row"), "{}", verified.stdout);

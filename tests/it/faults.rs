@@ -73,6 +73,7 @@ async fn a_crash_at_any_named_moment_loses_nothing_and_leaves_nothing() {
         let terms = if *deed == Deed::Sweep { "tombstone_bytes = \"0s\"\ntombstone_record = \"0s\"" } else { "" };
         let world = World::crashed(point, *deed, terms).await;
 
+        world.place.index().uploads_fall_silent().await;
         world.place.must_run(&["sweep"]);
         world.place.must_run(&["sweep"]);
         let verified = world.place.must_run(&["verify", "--deep"]);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mediakeep::config::settings::Tenant;
 use mediakeep::config::units::Span;
+use mediakeep_storage::Timestamp;
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -264,11 +265,51 @@ async fn settings_that_would_end_more_than_a_thousand_at_once_take_effect_only_w
     assert_eq!(would_expire(&place), 0);
 }
 
+#[tokio::test]
+async fn what_was_due_anyway_never_stops_a_start_however_much_it_is() {
+    let with = |unreferenced: &str, sweep: &str| {
+        format!("[retention]\ngrace = \"0s\"\nunreferenced = \"{unreferenced}\"\nsweep_interval = \"{sweep}\"")
+    };
+    let place = Place::with(&with("1d", "1s"));
+    let server = place.serve().await;
+    upload(&server, "/v1/runs/run-1/assets", 1_001).await;
+    let end = Timestamp::now() + Duration::from_secs(8);
+    let until = json!({"logRetainUntil": end.to_string()});
+    let kept = server.request(Method::PUT, "/v1/runs/run-1").json(&until).send().await.expect("an answer");
+    assert_eq!(kept.status(), 200);
+    upload_loose(&server, 5).await;
+    assert!(server.stop().await.success());
+    while Timestamp::now() <= end {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    // The run ended while the service was down.
+    place.configure(&with("1d", "1h"));
+    assert_eq!(would_expire(&place), 1_001);
+    let server = place.serve().await;
+    assert_eq!(expired(&server).await, 0, "the first sweep is yet to come");
+    assert!(server.stop().await.success());
+
+    // Beside so many, shorter terms end a few.
+    place.configure(&with("1s", "1h"));
+    assert_eq!(would_expire(&place), 1_006);
+    assert!(place.serve().await.stop().await.success());
+
+    place.configure(&with("1s", "1s"));
+    let server = place.serve().await;
+    eventually(async || live(&server).await == 0).await;
+    assert!(server.stop().await.success());
+}
+
 async fn upload_loose(server: &Server, count: u64) {
+    upload(server, "/v1/assets", count).await;
+}
+
+async fn upload(server: &Server, path: &str, count: u64) {
     let senders = count.min(8);
     let sending = (0..senders).map(async |sender| {
         for n in (sender..count).step_by(usize::try_from(senders).expect("a few")) {
-            let sent = server.request(Method::POST, "/v1/assets").body(noise(20, n % 5)).send().await;
+            let sent = server.request(Method::POST, path).body(noise(20, n % 5)).send().await;
             assert_eq!(sent.expect("an answer").status(), 201);
         }
     });

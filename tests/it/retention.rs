@@ -66,6 +66,28 @@ async fn the_latest_of_all_that_need_it_keeps_an_asset() {
 }
 
 #[tokio::test]
+async fn an_upload_into_a_run_whose_log_has_ended_is_taken_and_is_gone_with_the_next_look() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let end = later(&host, DAY);
+    keep(&owner, "run-1", &end).await;
+    host.advance(2 * DAY);
+
+    let late = owner.upload(png(3, 3)).await;
+    assert_eq!(
+        (&late.answer["asset"]["state"], &late.answer["asset"]["retentionSource"]),
+        (&json!("live"), &json!("run"))
+    );
+    let until: Timestamp = late.answer["asset"]["retainUntil"].as_str().and_then(|at| at.parse().ok()).expect("a time");
+    assert!(until < host.now(), "the answer says that its time is past");
+
+    let answer = host.stranger().get(&late.url).await;
+    assert_eq!(answer.status(), 410);
+    assert_eq!(refusal(answer).await["details"]["reason"], "asset_expired");
+    assert_eq!(state(&owner, &late).await, "expired");
+}
+
+#[tokio::test]
 async fn an_asset_lives_to_the_last_moment_of_its_floor_and_no_longer() {
     let host = Host::with(|settings| settings.retention.grace = Span::hours(1)).await;
     let owner = host.owner("acme");

@@ -218,6 +218,25 @@ async fn a_run_that_closes_without_an_end_gets_the_default_and_may_still_be_shor
 }
 
 #[tokio::test]
+async fn a_run_that_is_opened_again_keeps_its_media_until_it_is_closed_again() {
+    let host = Host::start().await;
+    let owner = host.owner("acme");
+    let asset = owner.upload(png(2, 2)).await;
+    set(&owner, "run-1", json!({"status": "closed"})).await;
+    host.advance(Duration::from_secs(9 * 86_400));
+    let opened = set(&owner, "run-1", json!({"status": "open"})).await;
+    assert_eq!((&opened["logRetainUntil"], &opened["retentionSource"]), (&Value::Null, &json!("run")));
+
+    host.advance(Duration::from_secs(90 * 86_400));
+    assert_eq!(host.sweep().await.expired, 0);
+    assert_eq!(host.stranger().get(&asset.url).await.status(), 200);
+    let closed = set(&owner, "run-1", json!({"status": "closed"})).await;
+    assert_eq!(closed["logRetainUntil"], later(&host, 30 * DAY), "counted from this closing");
+    host.advance(Duration::from_secs(31 * 86_400));
+    assert_eq!(host.sweep().await.expired, 1);
+}
+
+#[tokio::test]
 async fn the_longest_that_the_operator_keeps_anything_binds_every_wish() {
     let host = Host::with(|settings| settings.retention.max = Span::hours(20 * 24)).await;
     let owner = host.owner("acme");

@@ -51,6 +51,7 @@ async fn what_a_killed_process_had_reserved_is_given_back_with_its_uploads() {
     eventually(async || usage(&server).await["reservedBytes"].as_u64() > Some(0)).await;
     server.kill().await;
     sending.abort();
+    place.index().uploads_fall_silent().await;
 
     let server = place.serve().await;
     eventually(async || usage(&server).await["reservedBytes"] == 0).await;

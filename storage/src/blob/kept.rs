@@ -16,6 +16,8 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, RunId, TenantId};
 use crate::record::{ArtifactRecord, AssetRecord, Hold, HoldOn, HoldRecord, ReferenceRecord, RevokedUrls, RunRecord};
 
+mod reading;
+
 /// A tenant's recovery records by name.
 #[derive(Debug, Default)]
 pub struct Kept {
@@ -199,29 +201,6 @@ impl BlobStore {
         }
         Ok(records)
     }
-
-    async fn read<T: DeserializeOwned>(&self, revisions: &Revisions) -> Result<Reading<T>, StorageError> {
-        let unreadable = match self.read_one(&revisions.newest).await? {
-            Ok(record) => return Ok(Reading { record: Some(record), unreadable: None }),
-            Err(reason) => Unreadable::new(&revisions.newest, &reason),
-        };
-        let mut older: Vec<&Path> = revisions.older.iter().collect();
-        older.sort_unstable();
-        for path in older.into_iter().rev() {
-            if let Ok(record) = self.read_one(path).await? {
-                let unreadable = Unreadable { instead: Some(path.to_string()), ..unreadable };
-                return Ok(Reading { record: Some(record), unreadable: Some(unreadable) });
-            }
-        }
-        Ok(Reading { record: None, unreadable: Some(unreadable) })
-    }
-
-    /// What the record says, or why it does not read.
-    async fn read_one<T: DeserializeOwned>(&self, path: &Path) -> Result<Result<T, String>, StorageError> {
-        let got = self.objects.get(path).await.map_err(|error| unavailable(&error))?;
-        let json = got.bytes().await.map_err(|error| unavailable(&error))?;
-        Ok(serde_json::from_slice(&json).map_err(|error| error.to_string()))
-    }
 }
 
 impl Unreadable {
@@ -242,8 +221,12 @@ impl Revisions {
 
     /// The newest one's number, which its name is; 0 if that is none.
     fn number(&self) -> u64 {
-        let name = self.newest.filename().and_then(|name| name.strip_suffix(".json"));
-        name.and_then(|name| name.parse().ok()).unwrap_or(0)
+        self.numbered().unwrap_or(0)
+    }
+
+    /// The same; `None` of one among records that each count.
+    fn numbered(&self) -> Option<u64> {
+        self.newest.filename().and_then(|name| name.strip_suffix(".json"))?.parse().ok()
     }
 }
 

@@ -107,6 +107,7 @@ where
         runs:
             a_run_that_nobody_registered_is_kept_from_its_last_reference,
             a_registered_run_without_an_end_keeps_its_assets,
+            a_run_that_is_opened_again_keeps_its_assets_until_it_is_closed_again,
             a_refused_update_changes_nothing,
             a_run_counts_what_it_references,
             runs_are_listed_by_name,

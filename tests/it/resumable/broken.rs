@@ -186,6 +186,7 @@ async fn dies_at(point: &str) -> (Value, usize) {
     let page: Value =
         server.request(Method::GET, "/v1/assets").send().await.expect("an answer").json().await.expect("JSON");
     assert!(server.stop().await.success());
+    place.index().uploads_fall_silent().await;
     place.must_run(&["sweep"]);
     place.must_run(&["verify", "--deep"]);
     assert_eq!(place.blobs().len(), 1, "{point}: {:?}", place.blobs());

@@ -5,7 +5,7 @@ use super::stage::{MANY, Owner, closed, day, put, run_id, until};
 use crate::ids::AssetId;
 use crate::index::{Referred, RunQuery};
 use crate::record::{RunStatus, RunView};
-use crate::retention::{RunConflict, RunEnd};
+use crate::retention::{RunConflict, RunEnd, RunUpdate};
 
 async fn run(owner: &Owner, name: &str) -> Option<RunView> {
     owner.index.run(&owner.tenant, &run_id(name)).await.expect("a run, or none")
@@ -39,6 +39,20 @@ pub(super) async fn a_registered_run_without_an_end_keeps_its_assets(index: Subj
 
     assert_eq!(owner.sweep(day(100_000)).await.expired, vec![]);
     assert!(owner.lives(id).await);
+}
+
+pub(super) async fn a_run_that_is_opened_again_keeps_its_assets_until_it_is_closed_again(index: Subject) {
+    let owner = Owner::of(&index, "acme");
+    let id = owner.upload(Some("run-1"), "bytes", day(0)).await.record.id;
+    owner.update(closed(put("run-1")), day(0)).await.expect("a run");
+    let opened = RunUpdate { status: Some(RunStatus::Open), ..put("run-1") };
+    owner.update(opened, day(1)).await.expect("a run");
+
+    assert_eq!(owner.sweep(day(90)).await.expired, vec![]);
+    owner.update(closed(put("run-1")), day(90)).await.expect("a run");
+    assert_eq!(end(&owner, "run-1").await, RunEnd::Default(day(120)));
+    assert_eq!(owner.sweep(day(119)).await.expired, vec![]);
+    assert_eq!(owner.sweep(day(121)).await.expired, vec![id]);
 }
 
 pub(super) async fn a_refused_update_changes_nothing(index: Subject) {

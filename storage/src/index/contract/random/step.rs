@@ -5,6 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::super::stage::days;
+use crate::record::RunStatus;
 use crate::retention::Terms;
 
 /// One story, told by chance.
@@ -107,7 +108,7 @@ pub(super) enum Act {
         tenant: usize,
         run: usize,
         end: End,
-        closes: bool,
+        status: Option<RunStatus>,
     },
     /// Makes the run a fork of another one, or of itself.
     Fork {
@@ -224,6 +225,11 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (0..6i64).prop_map(End::SecondsOfDays),
         1 => Just(End::Never),
     ];
+    let status = prop_oneof![
+        3 => Just(None),
+        4 => Just(Some(RunStatus::Closed)),
+        2 => Just(Some(RunStatus::Open)),
+    ];
     let on = || {
         prop_oneof![
             ANY.prop_map(|asset| On::Asset { asset }),
@@ -251,8 +257,8 @@ fn act() -> impl Strategy<Value = Act> {
         3 => (0..2usize, 0..3usize).prop_map(|(tenant, url)| Act::TakeUse { tenant, url }),
         1 => (0..2usize).prop_map(|tenant| Act::RevokeUrls { tenant }),
         1 => (ANY, any::<bool>()).prop_map(|(asset, epoch)| Act::RaiseAll { asset, epoch }),
-        8 => (0..2usize, 0..3usize, end, any::<bool>())
-            .prop_map(|(tenant, run, end, closes)| Act::Run { tenant, run, end, closes }),
+        8 => (0..2usize, 0..3usize, end, status)
+            .prop_map(|(tenant, run, end, status)| Act::Run { tenant, run, end, status }),
         8 => (0..2usize, 0..3usize, vec(ANY, 0..4), proptest::bool::weighted(0.1))
             .prop_map(|(tenant, run, assets, unknown)| Act::Refer { tenant, run, assets, unknown }),
         4 => (0..2usize, 0..3usize, 0..2usize, vec(ANY, 0..3), proptest::bool::weighted(0.1))

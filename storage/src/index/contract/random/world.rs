@@ -137,7 +137,7 @@ impl World {
             Act::Mint { .. } | Act::TakeUse { .. } | Act::RevokeUrls { .. } | Act::RaiseAll { .. } => {
                 self.share(act).await
             }
-            Act::Run { tenant, run, end, closes } => self.update(tenant, run, end, closes).await,
+            Act::Run { tenant, run, end, status } => self.update(tenant, run, end, status).await,
             Act::Fork { tenant, run, parent } => {
                 let update = RunUpdate { fork_of: Some(run_id(RUNS[parent])), ..put(RUNS[run]) };
                 let (tenant, terms, audit) = (self.tenants[tenant].clone(), self.terms, event(AuditKind::Floor, now));

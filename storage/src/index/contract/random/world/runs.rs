@@ -12,9 +12,9 @@ use crate::record::{Hold, HoldOn, RunStatus};
 use crate::retention::{RunUpdate, after};
 
 impl World {
-    pub(super) async fn update(&mut self, tenant: usize, run: usize, end: End, closes: bool) {
+    pub(super) async fn update(&mut self, tenant: usize, run: usize, end: End, status: Option<RunStatus>) {
         let (tenant, terms, now) = (self.tenants[tenant].clone(), self.terms, self.now);
-        let mut update = RunUpdate { status: closes.then_some(RunStatus::Closed), ..put(RUNS[run]) };
+        let mut update = RunUpdate { status, ..put(RUNS[run]) };
         match end {
             End::Unsaid => {}
             End::InDays(n) => update.log_retain_until = Some(Some(after(now, days(n)))),

@@ -14,8 +14,8 @@ const LOOSE: [&str; 2] = ["data", "raw"];
 /// digits reads as 96 bytes.
 const CHANCE: u64 = 128;
 
-/// Members that name a type.
-const TYPES: [&str; 3] = ["mimeType", "mediaType", "contentType"];
+/// Members that name a type; the last as a provider's messages have it.
+const TYPES: [&str; 4] = ["mimeType", "mediaType", "contentType", "media_type"];
 
 /// Types of content parts that are media.
 const PARTS: [&str; 4] = ["image", "audio", "document", "file"];

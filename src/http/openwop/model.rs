@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 
 use crate::assets::members::outer_id;
 use crate::error::ApiError;
-use crate::http::body::{answer, json, json_up_to};
-use crate::http::extract::{Anyone, parts};
+use crate::http::body::{answer, json};
+use crate::http::extract::Anyone;
 use crate::openwop::modality::{self, Unfit};
 use crate::openwop::model_capability::{
     Dispatch, Fallback, MAX_REQUIRED, Model, Route, Verdict, evaluate as decide, is_identifier, is_provider,
@@ -89,9 +89,7 @@ pub struct LintAnswer {
 /// Decides what a host does with a node whose model may lack what it needs.
 #[utoipa::path(post, operation_id = "evaluate_model_capabilities", path = "/v1/model-capabilities/evaluate", tag = "openwop", request_body = CapabilityRequest, responses((status = 200, body = CapabilityAnswer), (status = 400, body = crate::http::openapi::ErrorBody, description = "`unsupported_modality`: a part of `messages` is of no type that there is; or `validation_error`")), security(("bearer" = [])))]
 pub async fn evaluate(caller: Anyone, request: HttpRequest, payload: web::Payload) -> Result<HttpResponse, ApiError> {
-    // Its messages may carry their media.
-    let most = usize::try_from(parts(&request).settings.limits.max_json_bytes.0).unwrap_or(usize::MAX);
-    let asked: CapabilityRequest = json_up_to(&request, payload, &caller.principal, most).await?;
+    let asked: CapabilityRequest = json(&request, payload, &caller.principal).await?;
     let verdict = decide(&asked.checked()?);
     let error = (verdict.route == Route::Refuse).then(|| refusal(&verdict));
     Ok(answer(StatusCode::OK, &CapabilityAnswer { decision: verdict.route, event: event(&verdict), error }))

@@ -23,6 +23,7 @@ async fn every_form_of_inlined_media_becomes_its_bound_url() {
         {"raw": code, "mediaType": "image/png", "filename": "a.png"},
         {"mimeType": "image/png", "base64": format!("data:image/png;base64,{code}")},
         {"url": null, "base64": code, "mimeType": "image/png"},
+        {"type": "base64", "media_type": "image/png", "data": code},
     ]);
 
     let answer = scrubbed(&owner, &bundle(&forms)).await;
@@ -39,9 +40,10 @@ async fn every_form_of_inlined_media_becomes_its_bound_url() {
             {"url": url, "mediaType": "image/png", "filename": "a.png"},
             {"mimeType": "image/png", "url": url},
             {"url": url, "base64": null, "mimeType": "image/png"},
+            {"type": "base64", "media_type": "image/png", "url": url},
         ]))
     );
-    assert_eq!(answer["scrub"], json!({"stored": 1, "rewritten": 7, "findings": []}));
+    assert_eq!(answer["scrub"], json!({"stored": 1, "rewritten": 8, "findings": []}));
     assert_eq!(Told::of(owner.get(&url).await).await.body, picture);
 }
 

@@ -3,10 +3,12 @@
 //! It costs what is due, not what exists, and may stop at any point: whatever it has begun stands in the index, and the next one goes
 //! on with it. It never asks how old a thing is, only whether anything still needs it.
 
+use std::time::{Duration, Instant};
+
 use futures_util::future::{join_all, try_join_all};
 use jiff::SignedDuration;
 use mediakeep_storage::blob::RecordOf;
-use mediakeep_storage::index::{Look, LookAt};
+use mediakeep_storage::index::{Look, LookAt, RemovalTurn};
 use mediakeep_storage::record::{AssetRecord, AssetState, Doomed};
 use mediakeep_storage::retention::after;
 use mediakeep_storage::{StorageError, Timestamp, fault};
@@ -63,14 +65,7 @@ pub async fn sweep(app: &App) -> Result<Report, StorageError> {
     };
     let settled = settled.and(owed.map(drop)).and(owed::note_paid(app).await);
     report.expired_uploads = resumable::sweep(app, now).await?;
-    while !app.is_stopping() {
-        let (removed, failed) = remove_doomed(app).await?;
-        report.removed_blobs += removed;
-        report.failed_blobs = failed;
-        if removed == 0 {
-            break;
-        }
-    }
+    remove_all_doomed(app, &mut report).await?;
     while !app.is_stopping() {
         let tidied = app.index.tidy(STEP, now).await?;
         report.tidied += tidied as u64;
@@ -193,6 +188,40 @@ pub async fn settle(app: &App, look: &Look, principal: &str, now: Timestamp) -> 
         if settled.done {
             return Ok(report);
         }
+    }
+}
+
+/// Removes the bytes of whatever is doomed, and of nothing that another sweep is removing.
+async fn remove_all_doomed(app: &App, report: &mut Report) -> Result<(), StorageError> {
+    let Some(_turn) = turn(app).await? else {
+        info!("another sweep removes bytes; what it leaves is for the next");
+        return Ok(());
+    };
+    while !app.is_stopping() {
+        let (removed, failed) = remove_doomed(app).await?;
+        report.removed_blobs += removed;
+        report.failed_blobs = failed;
+        if removed == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// So long a sweep waits for the turn of another to end: mostly that removes what this one would.
+const TURN: Duration = Duration::from_secs(60);
+
+/// So often it looks whether it has ended.
+const TURN_LOOK: Duration = Duration::from_millis(50);
+
+async fn turn(app: &App) -> Result<Option<RemovalTurn>, StorageError> {
+    let began = Instant::now();
+    loop {
+        let turn = app.index.removal_turn().await?;
+        if turn.is_some() || app.is_stopping() || began.elapsed() >= TURN {
+            return Ok(turn);
+        }
+        tokio::time::sleep(TURN_LOOK).await;
     }
 }
 

@@ -40,6 +40,7 @@ pub use self::answers::{
     Amended, Amendment, AssetQuery, BlobRow, Claimed, Deleted, Erasure, Look, LookAt, NewArtifact, NewAsset,
     NewDurable, Placed, Preview, Published, PutArtifact, Referred, Restored, RunErasure, RunQuery, Settlement, Updated,
 };
+pub use self::removal::RemovalTurn;
 pub use self::transitions::{Assets, Ends, ResumableUploads, Runs, Upkeep, Uploads, Urls};
 
 mod answers;
@@ -49,10 +50,10 @@ pub mod contract;
 #[cfg(any(test, feature = "testing"))]
 pub mod model;
 pub mod postgres;
+mod removal;
 pub mod sled;
 mod transitions;
 
-/// What every index does. `now` is a parameter everywhere: an index has no clock.
 /// What every index does: all of these, and nothing else. `now` is a parameter everywhere: an index has no clock.
 pub trait AssetIndex: Uploads + ResumableUploads + Assets + Urls + Runs + Ends + Upkeep {}
 

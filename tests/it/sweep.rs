@@ -234,7 +234,7 @@ async fn no_sweep_takes_what_is_being_sent_again() {
 }
 
 #[tokio::test]
-async fn two_sweeps_at_once_end_each_asset_once() {
+async fn two_sweeps_at_once_end_each_asset_and_remove_each_blob_once() {
     let host = Host::start().await;
     let owner = host.owner("acme");
     for seed in 0..40 {
@@ -247,6 +247,7 @@ async fn two_sweeps_at_once_end_each_asset_once() {
     let (one, two) = tokio::join!(host.sweep(), host.sweep());
 
     assert_eq!(one.failed_blobs + two.failed_blobs, 0);
+    assert_eq!(one.removed_blobs + two.removed_blobs, 40, "none by both");
     assert_eq!(host.stored_blobs().await, 0);
     assert!(host.verify().await.is_clean());
 }

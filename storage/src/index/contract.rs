@@ -265,6 +265,7 @@ pub async fn run_races(mut make: impl AsyncFnMut() -> [Subject; 2]) {
             hundreds_of_publications_of_equal_bytes_at_once_all_come_through,
             a_publication_never_holds_a_doomed_blob,
             a_publication_into_a_run_that_is_swept_ends_once_and_whole,
+            one_replica_at_a_time_has_the_turn_to_remove_bytes,
             a_claim_has_one_winner,
             two_sweeps_end_each_asset_once,
             a_reference_and_an_end_are_of_one_mind,

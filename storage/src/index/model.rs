@@ -4,7 +4,7 @@
 //! contract's and not one program's. It has no queue: what is due is found by computing every floor, which is what a queue of looks
 //! has to come to. Nothing is kept when it is dropped.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
@@ -28,6 +28,8 @@ mod usage;
 #[derive(Debug, Default)]
 pub struct ModelIndex {
     state: Mutex<State>,
+    /// Locked by whoever has the turn to remove bytes.
+    removal: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl ModelIndex {

@@ -25,7 +25,7 @@
 //!
 //! Locks are taken in this order: a tenant's sum of use, upload in parts, claim, run, asset, upload, blob. What cannot keep to it (the end of an asset looks at its runs last, and
 //! an erasure at the answer of its request) does not wait for a lock but begins again. Sweeps skip what another one has locked, and
-//! share the work so.
+//! share the work so; bytes are removed by the one that has locked the row of that turn (`mk_turns`).
 //!
 //! That the database can put two transitions in an order is not enough where a caller was told of one of them. What must have been
 //! first for whoever heard of it meets the other in a row:
@@ -80,6 +80,7 @@ mod holds;
 mod ingest;
 mod looks;
 mod owed;
+mod removal;
 mod restore;
 mod resumable;
 mod rows;

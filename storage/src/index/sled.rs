@@ -28,6 +28,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
+
 use self::shared::Core;
 use self::writer::Writer;
 use crate::error::StorageError;
@@ -86,6 +88,8 @@ pub struct SledIndex {
     // In this order: the writer's thread ends before the tree is closed.
     writer: Writer,
     core: Arc<Core>,
+    /// Locked by whoever has the turn to remove bytes.
+    removal: Arc<Mutex<()>>,
 }
 
 impl SledIndex {
@@ -97,7 +101,7 @@ impl SledIndex {
         let core = Arc::new(core);
         let next_event = core.next_event()?;
         let writer = Writer::start(core.clone(), files, journal, next_event)?;
-        Ok(Self { writer, core })
+        Ok(Self { writer, core, removal: Arc::default() })
     }
 
     /// Runs a read that may take long where it blocks nobody.

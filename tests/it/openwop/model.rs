@@ -88,7 +88,7 @@ async fn a_node_that_no_model_is_for_is_refused_and_the_log_is_told() {
 async fn what_the_messages_hold_is_required_too() {
     let host = Host::start().await;
     let (image, sound) =
-        (json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(2 << 20)}), json!({"type": "audio"}));
+        (json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(64)}), json!({"type": "audio"}));
     let messages = |parts: Value| json!([{"role": "assistant", "content": null}, {"role": "user", "content": parts}]);
     for (required, parts, missing) in [
         (json!([]), json!([{"type": "text", "text": "a"}, {"type": "file"}]), json!(null)),

@@ -142,6 +142,25 @@ pub(super) async fn a_publication_into_a_run_that_is_swept_ends_once_and_whole(r
     }
 }
 
+pub(super) async fn one_replica_at_a_time_has_the_turn_to_remove_bytes(replicas: Replicas) {
+    let turn = async |replica: usize| replicas[replica].removal_turn().await.expect("an answer");
+    let first = turn(0).await.expect("nobody has it");
+    assert!(turn(0).await.is_none() && turn(1).await.is_none(), "it is taken");
+
+    drop(first);
+    let began = std::time::Instant::now();
+    let second = loop {
+        if let Some(second) = turn(1).await {
+            break second;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "it is never free again");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+
+    assert!(turn(0).await.is_none(), "it is taken again");
+    drop(second);
+}
+
 pub(super) async fn a_claim_has_one_winner(replicas: Replicas) {
     for round in 0..ROUNDS {
         let running = (0..8u8).map(|holder| {

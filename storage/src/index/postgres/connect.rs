@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/0002_artifacts.sql"),
     include_str!("../../../migrations/0003_looks_of_tenant.sql"),
     include_str!("../../../migrations/0004_resumable.sql"),
+    include_str!("../../../migrations/0005_turns.sql"),
 ];
 
 /// How many statements a connection keeps prepared: more than `sql` has, so that each is parsed once in a connection's life.

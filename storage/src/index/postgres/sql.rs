@@ -206,6 +206,7 @@ statements! {
     CONDEMNED_IN = blobs_in!("mk_condemned");
     CONDEMNED_OUT = blobs_out!("mk_condemned");
     CONDEMNED_DUE = blobs_due!("mk_condemned", "<=");
+    REMOVAL_TURN = "SELECT name FROM mk_turns WHERE name = 'removal' FOR UPDATE SKIP LOCKED";
     DOOMED_IN = "INSERT INTO mk_doomed (tenant, blob) SELECT tenant, blob \
         FROM UNNEST($1::bigint[], $2::text[], $3::bytea[]) AS u(at, tenant, blob) ON CONFLICT DO NOTHING";
     DOOMED_OUT = "DELETE FROM mk_doomed d USING UNNEST($1::bigint[], $2::text[], $3::bytea[]) AS u(at, tenant, blob) \

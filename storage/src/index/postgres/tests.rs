@@ -179,7 +179,8 @@ async fn a_schema_of_an_earlier_version_is_brought_up_to_date_by_however_many_st
     open(url).await.close().await;
     administer(
         url,
-        "DROP TABLE mk_resumable, mk_resumable_parts, mk_resumable_looks; UPDATE mk_schema SET version = 3".into(),
+        "DROP TABLE mk_resumable, mk_resumable_parts, mk_resumable_looks, mk_turns; UPDATE mk_schema SET version = 3"
+            .into(),
     )
     .await;
 
@@ -192,7 +193,11 @@ async fn a_schema_of_an_earlier_version_is_brought_up_to_date_by_however_many_st
         one.await.expect("it opens");
     }
     // Both would fail if the migration had not been made.
-    administer(url, "DROP TABLE mk_resumable, mk_resumable_parts, mk_resumable_looks; ALTER TABLE mk_schema ADD CHECK (version = 4)".into()).await;
+    administer(
+        url,
+        "DROP TABLE mk_resumable, mk_resumable_parts, mk_resumable_looks, mk_turns; ALTER TABLE mk_schema ADD CHECK (version = 5)".into(),
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, RunId, TenantId};
-use crate::index::{Deleted, Erasure, Look, RunErasure, Settlement};
+use crate::index::{Deleted, Erasure, Look, RemovalTurn, RunErasure, Settlement};
 use crate::record::{AssetRecord, Doomed};
 use crate::retention::Terms;
 
@@ -89,6 +89,10 @@ pub trait Ends: Debug + Send + Sync + 'static {
         audit: AuditEvent,
         now: Timestamp,
     ) -> Result<RunErasure, StorageError>;
+
+    /// The turn to remove the bytes of what is doomed, which one has at a time of all that share the index; `None`: another has it. Without it
+    /// the same bytes would be removed by each sweep that is under way, which loses nothing and costs twice.
+    async fn removal_turn(&self) -> Result<Option<RemovalTurn>, StorageError>;
 
     /// Takes blobs whose time has come out of reach of any rescue, and announced uploads that showed no life since `uploads_before`;
     /// names those taken now and those that an earlier call took and whose bytes may still be there, an upload with the asset that it

@@ -7,7 +7,7 @@ use crate::audit::AuditEvent;
 use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, RunId, TenantId};
 use crate::index::model::ModelIndex;
-use crate::index::{Deleted, Ends, Erasure, Look, RunErasure, Settlement};
+use crate::index::{Deleted, Ends, Erasure, Look, RemovalTurn, RunErasure, Settlement};
 use crate::record::{AssetRecord, Doomed};
 use crate::retention::Terms;
 
@@ -81,6 +81,10 @@ impl Ends for ModelIndex {
         now: Timestamp,
     ) -> Result<RunErasure, StorageError> {
         Ok(self.state().erase_run(tenant, run, audit, now))
+    }
+
+    async fn removal_turn(&self) -> Result<Option<RemovalTurn>, StorageError> {
+        Ok(self.removal.clone().try_lock_owned().ok().map(RemovalTurn::of))
     }
 
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {

@@ -8,8 +8,8 @@ use crate::error::StorageError;
 use crate::ids::{AssetId, BlobKey, RunId, TenantId};
 use crate::index::postgres::ending::Sweep;
 use crate::index::postgres::tx::transact;
-use crate::index::postgres::{PostgresIndex, assets, blobs, due, ending, erasing, holds, upkeep, usage};
-use crate::index::{Deleted, Ends, Erasure, Look, RunErasure, Settlement};
+use crate::index::postgres::{PostgresIndex, assets, blobs, due, ending, erasing, holds, removal, upkeep, usage};
+use crate::index::{Deleted, Ends, Erasure, Look, RemovalTurn, RunErasure, Settlement};
 use crate::record::{AssetRecord, Doomed};
 use crate::retention::Terms;
 
@@ -81,6 +81,10 @@ impl Ends for PostgresIndex {
         now: Timestamp,
     ) -> Result<RunErasure, StorageError> {
         transact!(self, tx => holds::erase_run(&mut tx, tenant, run, &audit, now))
+    }
+
+    async fn removal_turn(&self) -> Result<Option<RemovalTurn>, StorageError> {
+        removal::turn(self).await
     }
 
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {

@@ -35,6 +35,7 @@ const FILL: &str = "
     INSERT INTO mk_resumable SELECT tenant, blob, '\\x01' FROM mk_blobs;
     INSERT INTO mk_resumable_parts SELECT tenant, blob, 0, 1, blob FROM mk_blobs;
     INSERT INTO mk_resumable_looks SELECT bytes, tenant, blob FROM mk_blobs;
+    INSERT INTO mk_turns SELECT 'turn-' || n FROM generate_series(1, 100000) n;
     INSERT INTO mk_hold_numbers SELECT 'tenant-' || n, n FROM generate_series(1, 100000) n;
     INSERT INTO mk_tidy SELECT bytes, 0, tenant, blob FROM mk_blobs;
     INSERT INTO mk_audit_waiting (tenant, event) SELECT 'acme', '\\x01' FROM generate_series(1, 100000) n;

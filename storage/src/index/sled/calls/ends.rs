@@ -9,7 +9,7 @@ use crate::ids::{AssetId, BlobKey, RunId, TenantId};
 use crate::index::sled::ending::Sweep;
 use crate::index::sled::writer::Room;
 use crate::index::sled::{SledIndex, assets, blobs, ending, holds, upkeep};
-use crate::index::{Deleted, Ends, Erasure, Look, RunErasure, Settlement};
+use crate::index::{Deleted, Ends, Erasure, Look, RemovalTurn, RunErasure, Settlement};
 use crate::record::{AssetRecord, Doomed};
 use crate::retention::Terms;
 
@@ -95,6 +95,10 @@ impl Ends for SledIndex {
     ) -> Result<RunErasure, StorageError> {
         let (tenant, run) = (tenant.clone(), run.clone());
         self.writer.apply(Room::Makes, move |draft| holds::erase_run(draft, &tenant, &run, audit, now)).await
+    }
+
+    async fn removal_turn(&self) -> Result<Option<RemovalTurn>, StorageError> {
+        Ok(self.removal.clone().try_lock_owned().ok().map(RemovalTurn::of))
     }
 
     async fn doom(&self, uploads_before: Timestamp, limit: usize, now: Timestamp) -> Result<Vec<Doomed>, StorageError> {

@@ -185,7 +185,8 @@ pub async fn settle(app: &App, look: &Look, principal: &str, now: Timestamp) -> 
         }
         report.kept += settled.kept as u64;
         report.dropped += settled.dropped.len() as u64;
-        if settled.done {
+        // What a stop leaves of a large run is due as before.
+        if settled.done || app.is_stopping() {
             return Ok(report);
         }
     }

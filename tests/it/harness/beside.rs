@@ -2,7 +2,10 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Ends with this value.
 #[derive(Debug)]
@@ -16,7 +19,9 @@ impl Beside {
     pub fn start(command: &mut Command) -> Self {
         let complaints = tempfile::tempfile().expect("a file");
         let heard = complaints.try_clone().expect("the same file");
-        let program = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(heard).spawn().expect("it starts");
+        // A group of its own: it may be a launcher of what does the work, and that ends with it.
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(heard).process_group(0);
+        let program = command.spawn().expect("it starts");
         Self { program, complaints }
     }
 
@@ -32,7 +37,9 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         // It may have ended already.
-        let _ = self.program.kill();
+        if let Some(group) = i32::try_from(self.program.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         let _ = self.program.wait();
     }
 }
